@@ -141,7 +141,8 @@ func merge[R any](all *[]R, measured []R, kind func(R) string) {
 	slices.SortStableFunc(*all, func(a, b R) int { return place(a) - place(b) })
 }
 
-// quick is what compare-quick runs: each fault once, with docent and with a lock that loses.
+// quick is what compare-quick runs: each fault with docent and with a lock that loses, and one with each
+// language and service, so that all of them work.
 var quick = map[string][]safety.Fault{
 	"docent":       safety.Faults,
 	"zk-queue":     {safety.Pause, safety.WaiterDies},
@@ -149,6 +150,12 @@ var quick = map[string][]safety.Fault{
 	"setnx-getset": {safety.Pause, safety.ClockAhead, safety.Overrun},
 	"setnx-expire": {safety.KillAcquire, safety.Partition, safety.Wipe, safety.Failover, safety.ServerClock,
 		safety.Delete},
+	"curator":       {safety.Kill},
+	"kazoo":         {safety.Kill},
+	"etcdlock":      {safety.Partition},
+	"redlock":       {safety.PauseLate},
+	"sqllock-pg":    {safety.Pause},
+	"sqllock-maria": {safety.Partition},
 }
 
 func wanted(o options) safety.Wanted {
