@@ -122,8 +122,8 @@ func (m *measurement) end() {
 	m.started = nil
 }
 
-// Lease is long, so that requests to renew it do not matter.
-const Lease = 5 * worker.Lease
+// Lease is long, so that heartbeats and renewals come after what is measured.
+const Lease = 10 * worker.Lease
 
 // programs starts n programs for one lock.
 func (m *measurement) programs(ctx context.Context, s service.Service, lock string, n int) ([]*worker.Worker, error) {
