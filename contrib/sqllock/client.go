@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -23,11 +24,11 @@ var ErrClosed = errors.New("sqllock: client closed")
 // database. The zero value fails to make locks.
 type Client struct {
 	*config
-	db    *database // nil in tests without a database
-	table table
-	gates gates
-	ctx   context.Context // ends when the client is closed
-	end   context.CancelFunc
+	rows   *rows // nil in tests without a database
+	leases kind  // of Lock
+	gates  gates
+	ctx    context.Context // ends when the client is closed
+	end    context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
@@ -52,14 +53,16 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {
 	if err := option.Apply(cfg, opts); err != nil {
 		return nil, fmt.Errorf("sqllock: new client: %w", err)
 	}
-	d := newDatabase(db, cfg)
-	c := newClient(cfg, d)
-	c.db = d
+	d := &database{db: db, dialect: dialect, lease: cfg.lease, channel: cfg.channel}
+	t := newRows(d, cfg)
+	c := newClient(cfg, func() table { return t })
+	c.rows = t
 	return c, nil
 }
 
-func newClient(cfg *config, t table) *Client {
-	c := &Client{config: cfg, table: t}
+func newClient(cfg *config, open func() table) *Client {
+	c := &Client{config: cfg}
+	c.leases = kind{open: open, renewal: c.limit()}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	if c.listen != nil {
 		c.busy.Go(c.listenOn)
@@ -79,7 +82,7 @@ func (c *Client) CreateTable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.db.db.ExecContext(ctx, text); err != nil {
+	if _, err := c.rows.db.ExecContext(ctx, text); err != nil {
 		return fmt.Errorf("sqllock: create table %s: %w", c.config.table, err)
 	}
 	return nil
@@ -88,13 +91,25 @@ func (c *Client) CreateTable(ctx context.Context) error {
 // Lock returns the lock with a name, which has 1 to 255 bytes of UTF-8. It makes no request. All
 // locks with that name in that table exclude each other, whatever client they are of.
 func (c *Client) Lock(name string) (*Lock, error) {
+	if err := c.checkName(name); err != nil {
+		return nil, fmt.Errorf("sqllock: lock: %w", err)
+	}
+	return &Lock{e: engine{c, c.leases, name}}, nil
+}
+
+func (c *Client) checkName(name string) error {
 	switch {
 	case c.config == nil:
-		return nil, fmt.Errorf("sqllock: lock: %w", framework.ErrZeroValue)
+		return framework.ErrZeroValue
 	case name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.Contains(name, "\x00"):
-		return nil, fmt.Errorf("sqllock: lock: the name %q has not 1 to %d bytes of UTF-8 without zeros", name, maxName)
+		return fmt.Errorf("the name %q has not 1 to %d bytes of UTF-8 without zeros", name, maxName)
 	}
-	return &Lock{c: c, name: name}, nil
+	return nil
+}
+
+// holder returns the owner of one acquire.
+func (c *Client) holder() string {
+	return strings.TrimPrefix(c.owner+" "+rand.Text(), " ")
 }
 
 // Close ends all holds and waits of the client, and releases the locks. It waits for all goroutines

@@ -2,8 +2,6 @@ package sqllock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +14,8 @@ import (
 // grant is a request that was applied. It is renewed until the hold ends.
 type grant struct {
 	c       *Client
+	kind    kind
+	table   table
 	request request
 	until   atomic.Pointer[time.Time]
 	stop    func()
@@ -24,11 +24,15 @@ type grant struct {
 	reason  error         // why; set before
 }
 
-// hold makes the hold of a request that was applied. Its caller has begun an operation.
-func (c *Client) hold(q request, until time.Time) (*recipes.Hold, error) {
-	g := &grant{c: c, request: q, stopped: make(chan struct{}), lost: make(chan struct{})}
+// hold makes the hold of an attempt that has won. Its caller has begun an operation.
+func (c *Client) hold(a *attempt) (*recipes.Hold, error) {
+	q := a.request
+	g := &grant{
+		c: c, kind: a.kind, table: a.table, request: q,
+		stopped: make(chan struct{}), lost: make(chan struct{}),
+	}
 	g.stop = sync.OnceFunc(func() { close(g.stopped) })
-	g.until.Store(&until)
+	g.until.Store(&a.until)
 	c.busy.Go(g.keep)
 	return recipes.HoldForeign(recipes.ForeignHold{
 		Name: q.name, Token: q.next,
@@ -43,7 +47,7 @@ func (c *Client) hold(q request, until time.Time) (*recipes.Hold, error) {
 // keep renews the lease, until the hold ends or the row is no longer of this hold. When the client is
 // closed it releases the lock.
 func (g *grant) keep() {
-	due := time.Now().Add(g.c.lease / 3)
+	due := g.until.Load().Add(g.c.margin() - g.c.lease + g.c.lease/3)
 	for {
 		select {
 		case <-g.stopped:
@@ -65,7 +69,7 @@ func (g *grant) keep() {
 			g.until.Store(&until)
 			due = sent.Add(g.c.lease / 3)
 		case err == nil:
-			g.reason = g.find()
+			g.reason = g.why()
 			close(g.lost)
 			return
 		}
@@ -77,31 +81,14 @@ func (g *grant) log(message string, err error) {
 }
 
 func (g *grant) renew() (applied bool, err error) {
-	err = g.c.one(g.c.ctx, func(ctx context.Context) (err error) {
-		applied, err = g.c.table.renew(ctx, g.request)
-		return err
-	})
-	return applied, err
+	ctx, cancel := context.WithTimeout(g.c.ctx, g.kind.renewal)
+	defer cancel()
+	return g.table.renew(ctx, g.request)
 }
 
-// find returns why the row could not be renewed.
-func (g *grant) find() error {
-	var r row
-	err := g.c.one(g.c.ctx, func(ctx context.Context) (err error) {
-		r, err = g.c.table.read(ctx, g.request.name)
-		return err
-	})
-	switch {
-	case err != nil:
-		return errors.New("its row has changed")
-	case !r.there:
-		return errors.New("its row was deleted")
-	case r.fence != g.request.next:
-		return fmt.Errorf("there is a later token, %d", r.fence)
-	case r.owner != g.request.owner:
-		return errors.New("its owner was removed")
-	}
-	return errors.New("its lease has ended by the clock of the database")
+// why returns why the lease could not be renewed.
+func (g *grant) why() error {
+	return g.c.one(g.c.ctx, func(ctx context.Context) error { return g.table.why(ctx, g.request) })
 }
 
 // release ends the lease in the database, unless it has ended.
@@ -111,7 +98,7 @@ func (g *grant) release(ctx context.Context) error {
 }
 
 func (g *grant) delete(ctx context.Context) error {
-	if err := g.c.table.release(ctx, g.request); err != nil {
+	if err := g.table.release(ctx, g.request); err != nil {
 		return err
 	}
 	g.c.gates.wake(g.request.name)

@@ -117,12 +117,15 @@ func (m *link) setFaults(f float64) {
 	m.faults = f
 }
 
-func (m *link) read(ctx context.Context, name string) (row, error) {
+func (m *link) read(ctx context.Context, q request) (row, error) {
 	var r row
 	err := m.request(ctx, func() {
-		if one := m.rows[name]; one != nil {
+		if one := m.rows[q.name]; one != nil {
 			now := m.nowLocked()
-			r = row{there: true, fence: one.fence, owner: one.owner, left: one.until.Sub(now), clock: now.UnixMicro()}
+			r = row{
+				there: true, fence: one.fence, next: max(one.fence+1, now.UnixMicro()),
+				owner: one.owner, left: one.until.Sub(now),
+			}
 		}
 	})
 	if err != nil {
@@ -187,6 +190,8 @@ func (m *link) undo(ctx context.Context, q request) error {
 	})
 }
 
+func (m *link) why(context.Context, request) error { return errEnded }
+
 // client returns a client and its link.
 func (m *memory) client(wrap ...func(table) table) (*Client, *link) {
 	cfg, l := defaults(PostgreSQL), &link{memory: m}
@@ -195,7 +200,7 @@ func (m *memory) client(wrap ...func(table) table) (*Client, *link) {
 	for _, w := range wrap {
 		t = w(t)
 	}
-	return newClient(cfg, t), l
+	return newClient(cfg, func() table { return t }), l
 }
 
 // history checks all holds of a simulation.
@@ -541,9 +546,9 @@ type counted struct {
 	reads atomic.Int64
 }
 
-func (c *counted) read(ctx context.Context, name string) (row, error) {
+func (c *counted) read(ctx context.Context, q request) (row, error) {
 	c.reads.Add(1)
-	return c.table.read(ctx, name)
+	return c.table.read(ctx, q)
 }
 
 // In the wait an acquire survives errors that last for less than a lease, and so does a hold.

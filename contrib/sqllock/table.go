@@ -12,16 +12,12 @@ import (
 type row struct {
 	there bool
 	fence int64
+	next  int64         // the token of the next hold
 	owner string        // "": there is none
 	left  time.Duration // how long it is the owner's, by the clock of the database
-	clock int64         // of the database, in microseconds since 1970
 }
 
 func (r row) free() bool { return r.owner == "" || r.left <= 0 }
-
-// next returns the token of the next hold. The clock makes it larger than tokens of a row that was
-// deleted, or that a failover has lost.
-func (r row) next() int64 { return max(r.fence+1, r.clock) }
 
 // request is an acquire. It changes the row only as long as that has the token seen, so it can be
 // repeated, and undone before it arrives.
@@ -37,28 +33,37 @@ func (q request) values() values {
 // grant is a request that was applied: its token is next.
 func (q request) grant() values { return values{name: q.name, owner: q.owner, fence: q.next} }
 
-// table is the table of locks. Each method is one statement, with a transaction of its own.
+// table is what the database has of one kind of locks.
 type table interface {
-	read(ctx context.Context, name string) (row, error)
+	read(ctx context.Context, q request) (row, error)
+	// insert inserts the row that read has not found.
 	insert(ctx context.Context, name string) error
 	acquire(ctx context.Context, q request) (applied bool, err error)
 	renew(ctx context.Context, q request) (applied bool, err error)
+	// why returns why a renewal was not applied.
+	why(ctx context.Context, q request) error
 	release(ctx context.Context, q request) error
+	// undo has a request change nothing any more, whether it was applied or is still under way.
 	undo(ctx context.Context, q request) error
 }
 
-// database is the table in a database.
+// database runs statements. Each has a transaction of its own.
 type database struct {
 	db      *sql.DB
+	dialect Dialect
 	lease   time.Duration
 	channel string // for notifications; "": there are none
+}
 
+// rows is the table of locks with a lease.
+type rows struct {
+	*database
 	readStatement, insertStatement, acquireStatement, renewStatement statement
 	releaseStatement, undoStatement                                  statement
 	lockRowStatement, takeStatement, guardStatement                  statement
 }
 
-func newDatabase(db *sql.DB, c *config) *database {
+func newRows(d *database, c *config) *rows {
 	make := func(text string) statement { return c.dialect.statement(text, c.table) }
 	notify := func(text string) statement {
 		if c.channel != "" {
@@ -66,8 +71,8 @@ func newDatabase(db *sql.DB, c *config) *database {
 		}
 		return make(text)
 	}
-	return &database{
-		db: db, lease: c.lease, channel: c.channel,
+	return &rows{
+		database:      d,
 		readStatement: make(readText), insertStatement: make(insertText),
 		acquireStatement: make(acquireText), renewStatement: make(renewText),
 		releaseStatement: notify(releaseText), undoStatement: notify(undoText),
@@ -82,39 +87,60 @@ type queries interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-func (d *database) read(ctx context.Context, name string) (row, error) {
-	return d.readRow(ctx, d.db, d.readStatement, name)
+func (t *rows) read(ctx context.Context, q request) (row, error) {
+	return readRow(ctx, t.db, t.readStatement, q.values())
 }
 
-func (d *database) readRow(ctx context.Context, db queries, s statement, name string) (row, error) {
-	r, left := row{there: true}, int64(0)
-	err := db.QueryRowContext(ctx, s.text, s.args(values{name: name})...).Scan(&r.fence, &r.owner, &left, &r.clock)
+// readRow reads a row with a lease. The clock makes the next token larger than tokens of a row that was
+// deleted, or that a failover has lost.
+func readRow(ctx context.Context, db queries, s statement, v values) (row, error) {
+	r, left, clock := row{there: true}, int64(0), int64(0)
+	err := db.QueryRowContext(ctx, s.text, s.args(v)...).Scan(&r.fence, &r.owner, &left, &clock)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row{}, nil
 	}
+	r.next = max(r.fence+1, clock)
 	r.left = time.Duration(left) * time.Microsecond
 	return r, err
 }
 
-func (d *database) insert(ctx context.Context, name string) error {
-	return d.exec(ctx, d.db, d.insertStatement, values{name: name})
+func (t *rows) insert(ctx context.Context, name string) error {
+	return t.exec(ctx, t.db, t.insertStatement, values{name: name})
 }
 
-func (d *database) acquire(ctx context.Context, q request) (bool, error) {
-	return d.change(ctx, d.acquireStatement, q.values())
+func (t *rows) acquire(ctx context.Context, q request) (bool, error) {
+	return t.change(ctx, t.acquireStatement, q.values())
 }
 
-func (d *database) renew(ctx context.Context, q request) (bool, error) {
-	return d.change(ctx, d.renewStatement, q.grant())
+func (t *rows) renew(ctx context.Context, q request) (bool, error) {
+	return t.change(ctx, t.renewStatement, q.grant())
 }
 
-func (d *database) release(ctx context.Context, q request) error {
-	return d.exec(ctx, d.db, d.releaseStatement, q.grant())
+func (t *rows) release(ctx context.Context, q request) error {
+	return t.exec(ctx, t.db, t.releaseStatement, q.grant())
 }
 
-func (d *database) undo(ctx context.Context, q request) error {
-	return d.exec(ctx, d.db, d.undoStatement, q.values())
+func (t *rows) undo(ctx context.Context, q request) error {
+	return t.exec(ctx, t.db, t.undoStatement, q.values())
 }
+
+// why reads the row again.
+func (t *rows) why(ctx context.Context, q request) error {
+	r, err := t.read(ctx, q)
+	switch {
+	case err != nil:
+		return errors.New("its row has changed")
+	case !r.there:
+		return errors.New("its row was deleted")
+	case r.fence != q.next:
+		return fmt.Errorf("there is a later token, %d", r.fence)
+	case r.owner != q.owner:
+		return errors.New("its owner was removed")
+	}
+	return errEnded
+}
+
+var errEnded = errors.New("its lease has ended by the clock of the database")
 
 func (d *database) exec(ctx context.Context, db queries, s statement, v values) error {
 	v.channel = d.channel

@@ -35,13 +35,13 @@ func (l *Lock) InTx(ctx context.Context, tx *sql.Tx) (token int64, err error) {
 	}
 	token, err = l.inTx(ctx, tx)
 	if err != nil {
-		return 0, fmt.Errorf("acquire %s in a transaction: %w", l.name, err)
+		return 0, fmt.Errorf("acquire %s in a transaction: %w", l.e.name, err)
 	}
 	return token, nil
 }
 
 func (l *Lock) checkTx(ctx context.Context, tx *sql.Tx) error {
-	if err := l.check(ctx); err != nil {
+	if err := l.e.check(ctx); err != nil {
 		return err
 	}
 	if tx == nil {
@@ -51,25 +51,25 @@ func (l *Lock) checkTx(ctx context.Context, tx *sql.Tx) error {
 }
 
 func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
-	d := l.c.db
+	d := l.e.c.rows
 	// Otherwise clients that miss the row would wait for the insert of this transaction. If it fails, they
 	// do.
-	if !l.there.Load() && l.c.one(ctx, func(ctx context.Context) error { return d.insert(ctx, l.name) }) == nil {
+	if !l.there.Load() && l.e.c.one(ctx, func(ctx context.Context) error { return d.insert(ctx, l.e.name) }) == nil {
 		l.there.Store(true)
 	}
 	// In MySQL the insert locks the row, too. A SELECT that found none would lock the gap, which does
 	// not exclude other transactions.
-	if err := d.exec(ctx, tx, d.insertStatement, values{name: l.name}); err != nil {
+	if err := d.exec(ctx, tx, d.insertStatement, values{name: l.e.name}); err != nil {
 		return 0, err
 	}
-	r, err := d.readRow(ctx, tx, d.lockRowStatement, l.name)
+	r, err := readRow(ctx, tx, d.lockRowStatement, values{name: l.e.name})
 	switch {
 	case err != nil:
 		return 0, err
 	case !r.free():
 		return 0, recipes.ErrNotAcquired
 	}
-	return r.next(), d.exec(ctx, tx, d.takeStatement, values{name: l.name, next: r.next()})
+	return r.next, d.exec(ctx, tx, d.takeStatement, values{name: l.e.name, next: r.next})
 }
 
 // Guard has a transaction fail unless the lock is still held with this token. If Guard succeeds, no
@@ -85,15 +85,15 @@ func (l *Lock) Guard(ctx context.Context, tx *sql.Tx, token int64) error {
 	if err := l.checkTx(ctx, tx); err != nil {
 		return fmt.Errorf("guard: %w", err)
 	}
-	d := l.c.db
+	d := l.e.c.rows
 	var found int64
 	s := d.guardStatement
-	err := tx.QueryRowContext(ctx, s.text, s.args(values{name: l.name, fence: token})...).Scan(&found)
+	err := tx.QueryRowContext(ctx, s.text, s.args(values{name: l.e.name, fence: token})...).Scan(&found)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("guard %s: %w: token %d is not that of the holder", l.name, recipes.ErrNotHeld, token)
+		return fmt.Errorf("guard %s: %w: token %d is not that of the holder", l.e.name, recipes.ErrNotHeld, token)
 	case err != nil:
-		return fmt.Errorf("guard %s: %w", l.name, err)
+		return fmt.Errorf("guard %s: %w", l.e.name, err)
 	}
 	return nil
 }

@@ -1,0 +1,238 @@
+package sqllock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/errtext"
+	"github.com/docent-zk/docent/internal/measure"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// engine acquires one lock, of any kind.
+type engine struct {
+	c    *Client
+	kind kind
+	name string
+}
+
+// kind is what kinds of locks differ in.
+type kind struct {
+	open    func() table  // returns the table for one acquire and its hold
+	renewal time.Duration // how long a renewal may take
+}
+
+func (e engine) acquire(ctx context.Context, how func(*attempt, context.Context) error) (*recipes.Hold, error) {
+	if err := e.check(ctx); err != nil {
+		return nil, fmt.Errorf("acquire: %w", err)
+	}
+	begun := time.Now()
+	hold, err := e.acquireFor(ctx, how)
+	measure.Wait(e.c.metrics, e.name, begun, err)
+	if err != nil {
+		return nil, fmt.Errorf("acquire %s: %w", e.name, err)
+	}
+	return hold, nil
+}
+
+// check returns an error if the lock is a zero value or ctx is nil.
+func (e engine) check(ctx context.Context) error {
+	switch {
+	case e.c == nil:
+		return fmt.Errorf("%w: sqllock: a lock is made by its client", framework.ErrZeroValue)
+	case ctx == nil:
+		return framework.ErrNilContext
+	}
+	return nil
+}
+
+func (e engine) acquireFor(caller context.Context, how func(*attempt, context.Context) error) (*recipes.Hold, error) {
+	c := e.c
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	defer c.busy.Done()
+	ctx, cancel := context.WithCancel(caller)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+
+	a := &attempt{c: c, kind: e.kind, table: e.kind.open()}
+	a.request.name, a.request.owner = e.name, c.holder()
+	err := ctx.Err()
+	if err == nil {
+		err = how(a, ctx)
+	}
+	switch {
+	case err == nil:
+		return c.hold(a)
+	case a.unknown:
+		c.busy.Go(a.undo)
+	}
+	switch {
+	case caller.Err() == nil && c.ctx.Err() != nil:
+		err = ErrClosed
+	case caller.Err() != nil && a.contended:
+		err = errtext.Because(recipes.ErrNotAcquired, caller.Err())
+	case caller.Err() != nil:
+		err = caller.Err()
+	}
+	return nil, err
+}
+
+// attempt is one call of Acquire or TryAcquire.
+type attempt struct {
+	c       *Client
+	kind    kind
+	table   table
+	request request
+	// unknown says that the request may be applied, now or later.
+	unknown bool
+	// contended says that others have or want the lock.
+	contended bool
+	answered  time.Time // when the last look that has succeeded, or the first read, was sent
+	until     time.Time // the end of the lease, after the request was applied
+}
+
+// try makes one attempt. It makes another one if the row has changed meanwhile, which is so after
+// requests of others that failed, and one if the reply was lost. If the row looks free and is not, a
+// transaction has locked it.
+func (a *attempt) try(ctx context.Context) error {
+	lost := false
+	for seen := int64(-1); ; seen = a.request.seen {
+		won, left, err := a.once(ctx)
+		switch {
+		case won:
+			return nil
+		case err != nil && a.unknown && !lost && ctx.Err() == nil:
+			lost = true
+		case err != nil:
+			return err
+		case left > 0 || a.request.seen == seen:
+			return recipes.ErrNotAcquired
+		}
+	}
+}
+
+// minPause is the first pause of a waiter.
+const minPause = 4 * time.Millisecond
+
+// wait makes attempts until one succeeds or ctx ends.
+func (a *attempt) wait(ctx context.Context) error {
+	bell, leave, err := a.c.gates.enter(ctx, a.request.name)
+	if err != nil {
+		a.contended = true
+		return err
+	}
+	defer leave()
+	for pause := minPause; ; {
+		asked := time.Now()
+		won, left, err := a.once(ctx)
+		switch {
+		case won:
+			return nil
+		case err == nil:
+			a.answered = asked
+		case ctx.Err() != nil || time.Since(a.answered) > a.c.lease:
+			return err
+		}
+		length := jitter(min(pause, a.c.poll))
+		if left > 0 {
+			length = min(length, left)
+		}
+		select {
+		case <-bell:
+			pause = minPause
+		case <-time.After(length):
+			pause = min(2*pause, a.c.poll)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// once reads the row and acquires the lock if it is free. Otherwise left is how long the lease of the
+// holder lasts at most, or 0 if the row could not be changed.
+func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err error) {
+	asked := time.Now()
+	r, err := a.read(ctx)
+	if err != nil {
+		return false, 0, err
+	}
+	if a.answered.IsZero() {
+		a.answered = asked
+	}
+	switch {
+	case a.unknown && r.owner == a.request.owner && r.fence == a.request.next && r.left > 0:
+		a.succeed(asked.Add(r.left))
+		return true, 0, nil
+	case a.unknown && r.fence != a.request.seen:
+		a.unknown = false // it can change nothing any more
+	}
+	if !r.free() {
+		a.contended = true
+		return false, r.left, nil
+	}
+	if !a.unknown {
+		a.request.seen, a.request.next = r.fence, r.next
+	}
+	return a.send(ctx)
+}
+
+// read reads the row, and inserts it before if it is missing.
+func (a *attempt) read(ctx context.Context) (row, error) {
+	for {
+		var r row
+		err := a.c.one(ctx, func(ctx context.Context) (err error) {
+			r, err = a.table.read(ctx, a.request)
+			return err
+		})
+		if err != nil || r.there {
+			return r, err
+		}
+		err = a.c.one(ctx, func(ctx context.Context) error { return a.table.insert(ctx, a.request.name) })
+		if err != nil {
+			return row{}, err
+		}
+	}
+}
+
+// send sends the request.
+func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err error) {
+	sent, repeated := time.Now(), a.unknown
+	a.unknown = true
+	err = a.c.one(ctx, func(ctx context.Context) (err error) {
+		won, err = a.table.acquire(ctx, a.request)
+		return err
+	})
+	switch {
+	case err != nil:
+		return false, 0, err
+	case won:
+		a.succeed(sent.Add(a.c.lease))
+		return true, 0, nil
+	}
+	a.unknown = repeated // an earlier one may still be applied
+	a.contended = true
+	return false, 0, nil
+}
+
+func (a *attempt) succeed(until time.Time) {
+	a.unknown = false
+	a.until = until.Add(-a.c.margin())
+}
+
+// undo has the request change nothing any more.
+func (a *attempt) undo() {
+	q := a.request
+	err := a.c.cleanup(func(ctx context.Context) error { return a.table.undo(ctx, q) })
+	if err != nil {
+		a.c.logger.Warn("an acquire without an answer could not be undone: if it was applied, it ends with its lease",
+			zap.String("name", q.name), zap.Int64("token", q.next), zap.Error(err))
+		return
+	}
+	a.c.gates.wake(q.name)
+}
