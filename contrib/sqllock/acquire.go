@@ -75,10 +75,8 @@ func (e engine) acquireFor(caller context.Context, how func(*attempt, context.Co
 	switch {
 	case caller.Err() == nil && c.ctx.Err() != nil:
 		err = ErrClosed
-	case caller.Err() != nil && a.contended:
-		err = errtext.Because(recipes.ErrNotAcquired, caller.Err())
 	case caller.Err() != nil:
-		err = caller.Err()
+		err = a.ended(caller.Err())
 	}
 	return nil, err
 }
@@ -93,8 +91,21 @@ type attempt struct {
 	unknown bool
 	// contended says that others have or want the lock.
 	contended bool
-	answered  time.Time // when the last look that has succeeded, or the first read, was sent
+	answered  bool      // a read has succeeded
+	failure   error     // of the last look; nil if it has succeeded
+	failing   time.Time // since when looks fail
 	until     time.Time // the end of the lease, after the request was applied
+}
+
+// ended returns the error of an attempt whose context has ended.
+func (a *attempt) ended(err error) error {
+	if a.failure != nil {
+		err = fmt.Errorf("%w: %v", err, a.failure) // not wrapped: it may be of another context
+	}
+	if a.contended {
+		err = errtext.Because(recipes.ErrNotAcquired, err)
+	}
+	return err
 }
 
 // try makes one attempt. It makes another one if the row has changed meanwhile, which is so after
@@ -135,9 +146,13 @@ func (a *attempt) wait(ctx context.Context) error {
 		case won:
 			return nil
 		case err == nil:
-			a.answered = asked
-		case ctx.Err() != nil || time.Since(a.answered) > a.c.lease:
+			a.failure = nil
+		case ctx.Err() != nil:
 			return err
+		case a.fails(err, asked):
+			return err
+		default:
+			left = a.c.lease / 3
 		}
 		length := jitter(min(pause, a.c.poll))
 		if left > 0 {
@@ -154,6 +169,20 @@ func (a *attempt) wait(ctx context.Context) error {
 	}
 }
 
+// fails reports whether an error ends the wait: that of the first read does, and the last one of a
+// lease in which all looks have failed.
+func (a *attempt) fails(err error, asked time.Time) bool {
+	if !a.answered {
+		return true
+	}
+	if a.failure == nil {
+		a.failing = asked
+		a.c.logger.Warn("an acquire has failed and goes on", zap.String("name", a.request.name), zap.Error(err))
+	}
+	a.failure = err
+	return time.Since(a.failing) > a.c.lease
+}
+
 // once reads the row and acquires the lock if it is free. Otherwise left is how long the lease of the
 // holder lasts at most, or 0 if the row could not be changed.
 func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err error) {
@@ -162,9 +191,7 @@ func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err e
 	if err != nil {
 		return false, 0, err
 	}
-	if a.answered.IsZero() {
-		a.answered = asked
-	}
+	a.answered = true
 	switch {
 	case a.unknown && r.owner == a.request.owner && r.fence == a.request.next && r.left > 0:
 		a.succeed(asked.Add(r.left))
@@ -182,18 +209,25 @@ func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err e
 	return a.send(ctx)
 }
 
+// one makes one request. It may need a new connection, so it may take longer than a renewal.
+func (a *attempt) one(ctx context.Context, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, min(a.c.lease/2, 5*time.Second))
+	defer cancel()
+	return fn(ctx)
+}
+
 // read reads the row, and inserts it before if it is missing.
 func (a *attempt) read(ctx context.Context) (row, error) {
 	for {
 		var r row
-		err := a.c.one(ctx, func(ctx context.Context) (err error) {
+		err := a.one(ctx, func(ctx context.Context) (err error) {
 			r, err = a.table.read(ctx, a.request)
 			return err
 		})
 		if err != nil || r.there {
 			return r, err
 		}
-		err = a.c.one(ctx, func(ctx context.Context) error { return a.table.insert(ctx, a.request.name) })
+		err = a.one(ctx, func(ctx context.Context) error { return a.table.insert(ctx, a.request.name) })
 		if err != nil {
 			return row{}, err
 		}
@@ -204,7 +238,7 @@ func (a *attempt) read(ctx context.Context) (row, error) {
 func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err error) {
 	sent, repeated := time.Now(), a.unknown
 	a.unknown = true
-	err = a.c.one(ctx, func(ctx context.Context) (err error) {
+	err = a.one(ctx, func(ctx context.Context) (err error) {
 		won, err = a.table.acquire(ctx, a.request)
 		return err
 	})

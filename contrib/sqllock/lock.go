@@ -22,7 +22,7 @@ func (l *Lock) Name() string { return l.e.name }
 //
 // It fails when ctx ends; then the error matches that of ctx, and recipes.ErrNotAcquired if the wait
 // was for other holders. It fails with ErrClosed when the client is closed. An error of the first
-// statement ends it at once. Later it goes on after errors, until the database has not answered for a
+// statement ends it at once. Later it goes on after errors, until all statements have failed for a
 // lease. Whenever it fails it does not hold the lock: a request that may still be applied is
 // undone in the background, and if that fails, ends with its lease.
 //
