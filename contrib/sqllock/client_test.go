@@ -32,6 +32,7 @@ func TestBadInputIsNamed(t *testing.T) {
 		"WithOwner: ":                        sqllock.WithOwner(strings.Repeat("x", 101)),
 		`WithOwner: "a\x00"`:                 sqllock.WithOwner("a\x00"),
 		`WithNotify: "a;b" is not`:           sqllock.WithNotify("a;b", listen),
+		`WithNotify: "Locks" is not`:         sqllock.WithNotify("Locks", listen),
 		"WithNotify: listen is nil":          sqllock.WithNotify("a", nil),
 		"WithLogger: the logger is nil":      sqllock.WithLogger(nil),
 		"WithMetrics: the metrics are nil":   sqllock.WithMetrics(nil),

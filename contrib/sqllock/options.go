@@ -113,8 +113,8 @@ func WithOwner(label string) Option {
 // with the driver: the example of WithNotify is for pgx.
 type Listen func(ctx context.Context, channel string, notified func(payload string)) error
 
-// WithNotify has releases wake waiters by NOTIFY on a channel of PostgreSQL, which has ASCII letters,
-// digits and _ only. All clients of a lock should have it: the release of a client without it is
+// WithNotify has releases wake waiters by NOTIFY on a channel of PostgreSQL, which has small ASCII
+// letters, digits and _ only: LISTEN folds capital letters, and NOTIFY does not. All clients of a lock should have it: the release of a client without it is
 // found at the next poll. Waiters go on to poll, because a notification may be missed while listen
 // connects. With it WithPoll may be longer.
 func WithNotify(channel string, listen Listen) Option {
@@ -122,7 +122,7 @@ func WithNotify(channel string, listen Listen) Option {
 		switch {
 		case c.dialect != PostgreSQL:
 			return fmt.Errorf("WithNotify: %v has no notifications", c.dialect)
-		case !identifier.MatchString(channel):
+		case !identifier.MatchString(channel) || channel != strings.ToLower(channel):
 			return fmt.Errorf("WithNotify: %q is not the name of a channel", channel)
 		case listen == nil:
 			return errors.New("WithNotify: listen is nil")
