@@ -57,12 +57,7 @@ func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
 	if !l.there.Load() && l.e.c.one(ctx, func(ctx context.Context) error { return d.insert(ctx, l.e.name) }) == nil {
 		l.there.Store(true)
 	}
-	// In MySQL the insert locks the row, too. A SELECT that found none would lock the gap, which does
-	// not exclude other transactions.
-	if err := d.exec(ctx, tx, d.insertStatement, values{name: l.e.name}); err != nil {
-		return 0, err
-	}
-	r, err := readRow(ctx, tx, d.lockRowStatement, values{name: l.e.name})
+	r, err := l.lockRow(ctx, tx)
 	switch {
 	case err != nil:
 		return 0, err
@@ -70,6 +65,23 @@ func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
 		return 0, recipes.ErrNotAcquired
 	}
 	return r.next, d.exec(ctx, tx, d.takeStatement, values{name: l.e.name, next: r.next})
+}
+
+// lockRow locks the row until tx ends, and inserts it before if it is missing.
+func (l *Lock) lockRow(ctx context.Context, tx *sql.Tx) (row, error) {
+	d := l.e.c.rows
+	for {
+		// In MySQL the insert locks the row, too. A SELECT that found none would lock the gap, which does
+		// not exclude other transactions.
+		if err := d.exec(ctx, tx, d.insertStatement, values{name: l.e.name}); err != nil {
+			return row{}, err
+		}
+		// In PostgreSQL it may be missing again, after a wait for a transaction that has deleted it.
+		r, err := readRow(ctx, tx, d.lockRowStatement, values{name: l.e.name})
+		if err != nil || r.there {
+			return r, err
+		}
+	}
 }
 
 // Guard has a transaction fail unless the lock is still held with this token. If Guard succeeds, no
