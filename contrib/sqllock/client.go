@@ -15,6 +15,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/option"
+	"github.com/docent-zk/docent/recipes"
 )
 
 // ErrClosed means that the client is closed.
@@ -157,8 +158,8 @@ func (c *Client) limit() time.Duration { return min(c.lease/6, 5*time.Second) }
 // margin is how much earlier a hold ends than its lease. It is for clocks with different rates.
 func (c *Client) margin() time.Duration { return c.lease / 20 }
 
-// cleanup calls fn until it succeeds, for at most a lease: then nothing is left to clean up. After
-// the client is closed there is one more call.
+// cleanup calls fn until it succeeds, or says that the lock was lost, for at most a lease: then nothing
+// is left to clean up. After the client is closed there is one more call.
 func (c *Client) cleanup(fn func(ctx context.Context) error) error {
 	return c.retry(context.WithoutCancel(c.ctx), c.lease, fn)
 }
@@ -169,7 +170,7 @@ func (c *Client) retry(ctx context.Context, within time.Duration, fn func(ctx co
 	for {
 		closed := c.ctx.Err() != nil
 		err := c.one(ctx, fn)
-		if err == nil || closed {
+		if err == nil || closed || errors.Is(err, recipes.ErrForeignLost) {
 			return err
 		}
 		select {

@@ -84,7 +84,9 @@ var fragments = map[Dialect]*strings.Replacer{
 	PostgreSQL: strings.NewReplacer(
 		"{now}", "clock_timestamp()",
 		"{later}", "clock_timestamp() + CAST(:lease AS bigint) * interval '1 microsecond'",
-		"{left}", "CAST(extract(epoch FROM valid_until - clock_timestamp()) * 1000000 AS bigint)",
+		// LEAST is for infinity.
+		"{left}", `CAST(extract(epoch FROM LEAST(valid_until, clock_timestamp() + interval '100 years')
+			- clock_timestamp()) * 1000000 AS bigint)`,
 		"{clock}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
 		"{unless there}", "ON CONFLICT (name) DO NOTHING",
 		"{acquire}", `UPDATE {table} SET owner = :owner, fence = :next, valid_until = {later}

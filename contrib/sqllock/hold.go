@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,8 @@ type grant struct {
 	until   atomic.Pointer[time.Time]
 	stop    func()
 	stopped chan struct{} // closed when the hold is released, or lost
+	ended   chan struct{} // closed when release has returned
+	pending bool          // release has failed; set before
 	lost    chan struct{} // closed when the row is no longer of this hold
 	reason  error         // why; set before
 }
@@ -29,7 +32,7 @@ func (c *Client) hold(a *attempt) (*recipes.Hold, error) {
 	q := a.request
 	g := &grant{
 		c: c, kind: a.kind, table: a.table, request: q,
-		stopped: make(chan struct{}), lost: make(chan struct{}),
+		stopped: make(chan struct{}), ended: make(chan struct{}), lost: make(chan struct{}),
 	}
 	g.stop = sync.OnceFunc(func() { close(g.stopped) })
 	g.until.Store(&a.until)
@@ -51,11 +54,13 @@ func (g *grant) keep() {
 	for {
 		select {
 		case <-g.stopped:
+			<-g.ended
+			if g.pending && g.c.ctx.Err() != nil { // Close has ended the release
+				g.last()
+			}
 			return
 		case <-g.c.ctx.Done():
-			if err := g.c.cleanup(g.delete); err != nil {
-				g.log("a lock could not be released when its client was closed: it ends with its lease", err)
-			}
+			g.last()
 			return
 		case <-time.After(time.Until(due)):
 		}
@@ -76,6 +81,13 @@ func (g *grant) keep() {
 	}
 }
 
+// last releases the lock when the client is closed.
+func (g *grant) last() {
+	if err := g.c.cleanup(g.delete); err != nil && !errors.Is(err, recipes.ErrForeignLost) {
+		g.log("a lock could not be released when its client was closed: it ends with its lease", err)
+	}
+}
+
 func (g *grant) log(message string, err error) {
 	g.c.logger.Warn(message, zap.String("name", g.request.name), zap.Int64("token", g.request.next), zap.Error(err))
 }
@@ -91,10 +103,13 @@ func (g *grant) why() error {
 	return g.c.one(g.c.ctx, func(ctx context.Context) error { return g.table.why(ctx, g.request) })
 }
 
-// release ends the lease in the database, unless it has ended.
+// release ends the lease in the database, unless it has ended. It is called once.
 func (g *grant) release(ctx context.Context) error {
+	defer close(g.ended)
 	g.stop()
-	return g.c.retry(ctx, g.c.lease, g.delete)
+	err := g.c.retry(ctx, g.c.lease, g.delete)
+	g.pending = err != nil
+	return err
 }
 
 func (g *grant) delete(ctx context.Context) error {

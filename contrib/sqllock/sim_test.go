@@ -173,11 +173,17 @@ func (m *link) renew(ctx context.Context, q request) (bool, error) {
 }
 
 func (m *link) release(ctx context.Context, q request) error {
-	return m.request(ctx, func() {
-		if one := m.rows[q.name]; one != nil && one.owner == q.owner && one.fence == q.next {
+	lost := false
+	err := m.request(ctx, func() {
+		one := m.rows[q.name]
+		if lost = one == nil || one.fence != q.next; !lost {
 			one.owner = ""
 		}
 	})
+	if err == nil && lost {
+		return recipes.ErrForeignLost
+	}
+	return err
 }
 
 func (m *link) undo(ctx context.Context, q request) error {
@@ -549,6 +555,47 @@ type counted struct {
 func (c *counted) read(ctx context.Context, q request) (row, error) {
 	c.reads.Add(1)
 	return c.table.read(ctx, q)
+}
+
+// A waiter that asks less often than once in a lease survives an error.
+func TestAcquireWithALongPollSurvivesAnError(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		a, _ := m.client()
+		f := &failing{}
+		b, _ := m.client(func(t table) table { f.table = t; return f })
+		require.NoError(t, WithPoll(time.Hour)(b.config))
+		require.NoError(t, WithLease(time.Second)(b.config)) // its looks follow the lease of the holder
+		first, second := lockOf(t, a), lockOf(t, b)
+		hold := mustAcquire(t, first)
+		waited := make(chan error, 1)
+		go func() {
+			hold, err := second.Acquire(t.Context())
+			if err == nil {
+				err = hold.Release()
+			}
+			waited <- err
+		}()
+		time.Sleep(10 * testLease)
+		f.next.Store(true)
+		for f.next.Load() {
+			time.Sleep(testLease)
+		}
+		require.NoError(t, hold.Release())
+		require.NoError(t, <-waited)
+	})
+}
+
+// failing fails one read.
+type failing struct {
+	table
+	next atomic.Bool
+}
+
+func (f *failing) read(ctx context.Context, q request) (row, error) {
+	if f.next.CompareAndSwap(true, false) {
+		return row{}, errFault
+	}
+	return f.table.read(ctx, q)
 }
 
 // In the wait an acquire survives errors that last for less than a lease, and so does a hold.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/docent-zk/docent/recipes"
 )
 
 // row is what the database has of a lock.
@@ -42,6 +44,7 @@ type table interface {
 	renew(ctx context.Context, q request) (applied bool, err error)
 	// why returns why a renewal was not applied.
 	why(ctx context.Context, q request) error
+	// release fails with recipes.ErrForeignLost if another client has had the lock since.
 	release(ctx context.Context, q request) error
 	// undo has a request change nothing any more, whether it was applied or is still under way.
 	undo(ctx context.Context, q request) error
@@ -91,6 +94,10 @@ func (t *rows) read(ctx context.Context, q request) (row, error) {
 	return readRow(ctx, t.db, t.readStatement, q.values())
 }
 
+// maxLeft is how long a row may be left to its owner, as far as a waiter is concerned. An operator may
+// have written a time far ahead.
+const maxLeft = 100 * 365 * 24 * time.Hour
+
 // readRow reads a row with a lease. The clock makes the next token larger than tokens of a row that was
 // deleted, or that a failover has lost.
 func readRow(ctx context.Context, db queries, s statement, v values) (row, error) {
@@ -100,7 +107,7 @@ func readRow(ctx context.Context, db queries, s statement, v values) (row, error
 		return row{}, nil
 	}
 	r.next = max(r.fence+1, clock)
-	r.left = time.Duration(left) * time.Microsecond
+	r.left = time.Duration(min(left, maxLeft.Microseconds())) * time.Microsecond
 	return r, err
 }
 
@@ -117,7 +124,14 @@ func (t *rows) renew(ctx context.Context, q request) (bool, error) {
 }
 
 func (t *rows) release(ctx context.Context, q request) error {
-	return t.exec(ctx, t.db, t.releaseStatement, q.grant())
+	if changed, err := t.change(ctx, t.releaseStatement, q.grant()); changed || err != nil {
+		return err
+	}
+	r, err := t.read(ctx, q)
+	if err != nil || r.there && r.fence == q.next && r.owner == "" { // it was released before
+		return err
+	}
+	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, r.differs(q))
 }
 
 func (t *rows) undo(ctx context.Context, q request) error {
@@ -127,9 +141,15 @@ func (t *rows) undo(ctx context.Context, q request) error {
 // why reads the row again.
 func (t *rows) why(ctx context.Context, q request) error {
 	r, err := t.read(ctx, q)
-	switch {
-	case err != nil:
+	if err != nil {
 		return errors.New("its row has changed")
+	}
+	return r.differs(q)
+}
+
+// differs returns in what the row is no longer that of a grant.
+func (r row) differs(q request) error {
+	switch {
 	case !r.there:
 		return errors.New("its row was deleted")
 	case r.fence != q.next:
@@ -150,7 +170,7 @@ func (d *database) exec(ctx context.Context, db queries, s statement, v values) 
 
 // change reports whether a statement has changed a row.
 func (d *database) change(ctx context.Context, s statement, v values) (bool, error) {
-	v.lease = d.lease
+	v.lease, v.channel = d.lease, d.channel
 	result, err := d.db.ExecContext(ctx, s.text, s.args(v)...)
 	if err != nil {
 		return false, err

@@ -1,0 +1,135 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// A table can be read and not written: an acquire ends, and its error says why.
+func TestAcquireWhoseStatementsFail(t *testing.T) {
+	short := map[sqllock.Dialect]string{
+		sqllock.PostgreSQL: "ALTER TABLE docent_locks ALTER COLUMN owner TYPE varchar(5)",
+		sqllock.MySQL:      "ALTER TABLE docent_locks MODIFY owner VARBINARY(5)",
+	}
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		one.exec(t, short[s.dialect])
+		c, _ := one.client(t, sqllock.WithLease(time.Second))
+		lock := lockOf(t, c, "lock")
+		_, err := lock.TryAcquire(t.Context())
+		require.ErrorContains(t, err, "too long")
+		_, err = lock.Acquire(t.Context())
+		require.ErrorContains(t, err, "too long")
+
+		patient, _ := one.client(t, sqllock.WithLease(time.Hour))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err = lockOf(t, patient, "lock").Acquire(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "too long")
+	})
+}
+
+// Another client has acquired the lock before the holder has learned that it was taken away.
+func TestReleaseOfAHoldThatWasTakenAway(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		a, _ := one.client(t, sqllock.WithLease(time.Hour))
+		b, _ := one.client(t, sqllock.WithLease(time.Hour))
+		hold := mustAcquire(t, lockOf(t, a, "lock"))
+		one.exec(t, "UPDATE docent_locks SET owner = NULL")
+		next := mustAcquire(t, lockOf(t, b, "lock"))
+		err := hold.Release()
+		require.ErrorIs(t, err, recipes.ErrForeignLost)
+		require.ErrorContains(t, err, "there is a later token")
+		require.NoError(t, next.Release())
+	})
+}
+
+// The database does not answer a release when Close ends it, and answers a moment later.
+func TestCloseDuringARelease(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, wire := one.client(t, sqllock.WithLease(time.Hour))
+		hold := mustAcquire(t, lockOf(t, c, "lock"))
+		wire.cut(true)
+		released, closed := make(chan error), make(chan error)
+		go func() { released <- hold.Release() }()
+		<-hold.Done()
+		go func() { closed <- c.Close() }()
+		require.ErrorIs(t, <-released, recipes.ErrReleasePending)
+		wire.cut(false)
+		require.NoError(t, <-closed)
+		var owner sql.NullString
+		require.NoError(t, one.db.QueryRow("SELECT owner FROM docent_locks").Scan(&owner))
+		require.False(t, owner.Valid, "the lock is still of %s", owner.String)
+	})
+}
+
+// An operator has given a lock away until a time far ahead.
+func TestLockThatIsParked(t *testing.T) {
+	times := map[sqllock.Dialect][]string{
+		sqllock.PostgreSQL: {"9999-12-31", "infinity"},
+		sqllock.MySQL:      {"9999-12-31"},
+	}
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, _ := one.client(t)
+		lock := lockOf(t, c, "lock")
+		require.NoError(t, mustAcquire(t, lock).Release())
+		for _, until := range times[s.dialect] {
+			one.exec(t, "UPDATE docent_locks SET owner = 'maintenance', valid_until = '"+until+"'")
+			_, err := lock.TryAcquire(t.Context())
+			require.ErrorIs(t, err, recipes.ErrNotAcquired)
+			tx := begin(t, one.db, sql.LevelDefault)
+			_, err = lock.InTx(t.Context(), tx)
+			require.ErrorIs(t, err, recipes.ErrNotAcquired)
+			require.NoError(t, tx.Rollback())
+		}
+	})
+}
+
+// An operator locks the row, and deletes it while InTx waits.
+func TestRowDeletedBeforeATransaction(t *testing.T) {
+	const waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, _ := one.client(t)
+		lock := lockOf(t, c, "lock")
+		hold := mustAcquire(t, lock)
+		require.NoError(t, hold.Release())
+		operator := begin(t, one.db, sql.LevelReadCommitted)
+		_, err := operator.Exec("SELECT * FROM docent_locks FOR UPDATE")
+		require.NoError(t, err)
+		tx := begin(t, one.db, sql.LevelReadCommitted)
+		type result struct {
+			token int64
+			err   error
+		}
+		taken := make(chan result, 1)
+		go func() {
+			token, err := lock.InTx(t.Context(), tx)
+			taken <- result{token, err}
+		}()
+		for n := 0; n == 0 && s.dialect == sqllock.PostgreSQL; { // in MySQL its insert waits
+			require.NoError(t, one.db.QueryRow(waiting).Scan(&n))
+		}
+		_, err = operator.Exec("DELETE FROM docent_locks")
+		require.NoError(t, err)
+		require.NoError(t, operator.Commit())
+		got := <-taken
+		require.NoError(t, got.err)
+		require.Greater(t, got.token, hold.Token())
+		_, err = lock.TryAcquire(t.Context())
+		require.Error(t, err)
+		require.NoError(t, tx.Commit())
+		require.Greater(t, mustAcquire(t, lock).Token(), got.token)
+	})
+}
