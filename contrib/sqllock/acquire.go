@@ -23,7 +23,9 @@ type engine struct {
 // kind is what kinds of locks differ in.
 type kind struct {
 	open    func() table  // returns the table for one acquire and its hold
+	waits   time.Duration // how long the database keeps an acquire waiting; 0: not at all
 	renewal time.Duration // how long a renewal may take
+	gates   *gates        // where waiters wait for their turn
 }
 
 func (e engine) acquire(ctx context.Context, how func(*attempt, context.Context) error) (*recipes.Hold, error) {
@@ -66,13 +68,11 @@ func (e engine) acquireFor(caller context.Context, how func(*attempt, context.Co
 	if err == nil {
 		err = how(a, ctx)
 	}
+	won := err == nil
+	c.busy.Go(func() { a.leave(won) })
 	switch {
-	case err == nil:
+	case won:
 		return c.hold(a)
-	case a.unknown:
-		c.busy.Go(a.undo)
-	}
-	switch {
 	case caller.Err() == nil && c.ctx.Err() != nil:
 		err = ErrClosed
 	case caller.Err() != nil:
@@ -133,12 +133,13 @@ const minPause = 4 * time.Millisecond
 
 // wait makes attempts until one succeeds or ctx ends.
 func (a *attempt) wait(ctx context.Context) error {
-	bell, leave, err := a.c.gates.enter(ctx, a.request.name)
+	bell, leave, err := a.kind.gates.enter(ctx, a.request.name)
 	if err != nil {
 		a.contended = true
 		return err
 	}
 	defer leave()
+	a.request.waiting = true
 	for pause := minPause; ; {
 		asked := time.Now()
 		won, left, err := a.once(ctx)
@@ -155,8 +156,11 @@ func (a *attempt) wait(ctx context.Context) error {
 			left = a.c.lease / 3
 		}
 		length := jitter(min(pause, a.c.poll))
-		if left > 0 {
+		switch {
+		case left > 0:
 			length = min(length, left)
+		case a.kind.waits > 0: // it has waited
+			length = 0
 		}
 		select {
 		case <-bell:
@@ -209,9 +213,10 @@ func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err e
 	return a.send(ctx)
 }
 
-// one makes one request. It may need a new connection, so it may take longer than a renewal.
-func (a *attempt) one(ctx context.Context, fn func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, min(a.c.lease/2, 5*time.Second))
+// one makes one request, for which the database may wait. It may need a new connection, so it may take
+// longer than a renewal.
+func (a *attempt) one(ctx context.Context, waits time.Duration, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, waits+min(a.c.lease/2, 5*time.Second))
 	defer cancel()
 	return fn(ctx)
 }
@@ -220,14 +225,14 @@ func (a *attempt) one(ctx context.Context, fn func(ctx context.Context) error) e
 func (a *attempt) read(ctx context.Context) (row, error) {
 	for {
 		var r row
-		err := a.one(ctx, func(ctx context.Context) (err error) {
+		err := a.one(ctx, 0, func(ctx context.Context) (err error) {
 			r, err = a.table.read(ctx, a.request)
 			return err
 		})
 		if err != nil || r.there {
 			return r, err
 		}
-		err = a.one(ctx, func(ctx context.Context) error { return a.table.insert(ctx, a.request.name) })
+		err = a.one(ctx, 0, func(ctx context.Context) error { return a.table.insert(ctx, a.request.name) })
 		if err != nil {
 			return row{}, err
 		}
@@ -236,9 +241,12 @@ func (a *attempt) read(ctx context.Context) (row, error) {
 
 // send sends the request.
 func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err error) {
-	sent, repeated := time.Now(), a.unknown
+	sent, repeated, within := time.Now(), a.unknown, time.Duration(0)
+	if a.request.waiting {
+		within = a.kind.waits
+	}
 	a.unknown = true
-	err = a.one(ctx, func(ctx context.Context) (err error) {
+	err = a.one(ctx, within, func(ctx context.Context) (err error) {
 		won, err = a.table.acquire(ctx, a.request)
 		return err
 	})
@@ -259,6 +267,14 @@ func (a *attempt) succeed(until time.Time) {
 	a.until = until.Add(-a.c.margin())
 }
 
+// leave leaves nothing of an attempt in the database that has ended, but a lock that it has won.
+func (a *attempt) leave(won bool) {
+	if a.unknown {
+		a.undo()
+	}
+	_ = a.c.cleanup(func(ctx context.Context) error { return a.table.leave(ctx, a.request, won) })
+}
+
 // undo has the request change nothing any more.
 func (a *attempt) undo() {
 	q := a.request
@@ -268,5 +284,5 @@ func (a *attempt) undo() {
 			zap.String("name", q.name), zap.Int64("token", q.next), zap.Error(err))
 		return
 	}
-	a.c.gates.wake(q.name)
+	a.kind.gates.wake(q.name)
 }

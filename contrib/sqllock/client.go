@@ -25,11 +25,12 @@ var ErrClosed = errors.New("sqllock: client closed")
 // database. The zero value fails to make locks.
 type Client struct {
 	*config
-	rows   *rows // nil in tests without a database
-	leases kind  // of Lock
-	gates  gates
-	ctx    context.Context // ends when the client is closed
-	end    context.CancelFunc
+	rows     *rows // nil in tests without a database
+	leases   kind  // of Lock
+	sessions *sessions
+	gates    gates
+	ctx      context.Context // ends when the client is closed
+	end      context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
@@ -58,12 +59,13 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {
 	t := newRows(d, cfg)
 	c := newClient(cfg, func() table { return t })
 	c.rows = t
+	c.sessions = newSessions(d, cfg)
 	return c, nil
 }
 
 func newClient(cfg *config, open func() table) *Client {
 	c := &Client{config: cfg}
-	c.leases = kind{open: open, renewal: c.limit()}
+	c.leases = kind{open: open, renewal: c.limit(), gates: &c.gates}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	if c.listen != nil {
 		c.busy.Go(c.listenOn)

@@ -53,6 +53,8 @@ func TestBadInputIsNamed(t *testing.T) {
 	for _, name := range []string{"", strings.Repeat("x", 256), "\xff", "a\x00"} {
 		_, err := c.Lock(name)
 		require.ErrorContains(t, err, "the name")
+		_, err = c.SessionLock(name)
+		require.ErrorContains(t, err, "the name")
 	}
 	for _, table := range []string{"", "a-b", "a;b", "1a"} {
 		_, err := sqllock.MySQL.CreateTable(table)
@@ -90,12 +92,16 @@ func TestZeroValuesFail(t *testing.T) {
 	var c sqllock.Client
 	_, err := c.Lock("lock")
 	require.ErrorIs(t, err, framework.ErrZeroValue)
+	_, err = c.SessionLock("lock")
+	require.ErrorIs(t, err, framework.ErrZeroValue)
 	require.ErrorIs(t, c.CreateTable(t.Context()), framework.ErrZeroValue)
 	require.NoError(t, c.Close())
 	var l sqllock.Lock
-	require.Empty(t, l.Name())
+	var s sqllock.SessionLock
+	require.Empty(t, l.Name()+s.Name()+s.Key())
 	for name, acquire := range map[string]func(context.Context) (*recipes.Hold, error){
 		"acquire": l.Acquire, "try": l.TryAcquire,
+		"acquire a session": s.Acquire, "try a session": s.TryAcquire,
 	} {
 		_, err := acquire(t.Context())
 		require.ErrorIs(t, err, framework.ErrZeroValue, name)

@@ -92,6 +92,16 @@ var fragments = map[Dialect]*strings.Replacer{
 		"{acquire}", `UPDATE {table} SET owner = :owner, fence = :next, valid_until = {later}
 			WHERE fence = :seen AND name = ({free row})`,
 		"{for share}", "FOR SHARE",
+		"{try session}", "SELECT pg_try_advisory_lock(CAST(:key AS bigint))",
+		"{await session}", "SELECT pg_advisory_lock(CAST(:key AS bigint)) IS NOT NULL",
+		"{release session}", "SELECT pg_advisory_unlock(CAST(:key AS bigint))",
+		"{has session}", `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory'
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND classid = CAST((CAST(:key AS bigint) >> 32) & 4294967295 AS oid)
+			AND objid = CAST(CAST(:key AS bigint) & 4294967295 AS oid) AND objsubid = 1
+			AND pid = pg_backend_pid() AND granted)`,
+		"{next token}", `INSERT INTO {table} AS t (name, fence, valid_until) VALUES (:name, {clock}, {now})
+			ON CONFLICT (name) DO UPDATE SET fence = GREATEST(t.fence + 1, {clock})`,
 	),
 	// UTC_TIMESTAMP depends on no time zone. An insert that finds the row locks it like an update,
 	// otherwise two transactions could wait for each other.
@@ -105,6 +115,12 @@ var fragments = map[Dialect]*strings.Replacer{
 			SET owner = :owner, fence = :next, valid_until = {later}
 			WHERE fence = :seen`,
 		"{for share}", "LOCK IN SHARE MODE",
+		"{try session}", "SELECT GET_LOCK(:key, 0)",
+		"{await session}", "SELECT GET_LOCK(:key, :wait)",
+		"{release session}", "SELECT RELEASE_LOCK(:key)",
+		"{has session}", "SELECT IS_USED_LOCK(:key) = CONNECTION_ID()",
+		"{next token}", `INSERT INTO {table} (name, fence, valid_until) VALUES (:name, {clock}, {now})
+			ON DUPLICATE KEY UPDATE fence = GREATEST(fence + 1, {clock})`,
 	),
 }
 
@@ -136,6 +152,8 @@ type values struct {
 	fence, seen, next int64
 	lease             time.Duration
 	channel           string
+	key               any           // of a session lock
+	wait              time.Duration // whole seconds
 }
 
 var parameter = regexp.MustCompile(`:[a-z]+`)
@@ -172,6 +190,7 @@ func (s statement) args(v values) []any {
 	all := map[string]any{
 		":name": v.name, ":owner": v.owner, ":fence": v.fence, ":seen": v.seen, ":next": v.next,
 		":lease": v.lease.Microseconds(), ":channel": v.channel,
+		":key": v.key, ":wait": int64(v.wait / time.Second),
 	}
 	var args []any
 	for _, p := range s.parameters {

@@ -29,7 +29,7 @@ type grant struct {
 
 // hold makes the hold of an attempt that has won. Its caller has begun an operation.
 func (c *Client) hold(a *attempt) (*recipes.Hold, error) {
-	q := a.request
+	q, token := a.request, a.table.tokenOf(a.request)
 	g := &grant{
 		c: c, kind: a.kind, table: a.table, request: q,
 		stopped: make(chan struct{}), ended: make(chan struct{}), lost: make(chan struct{}),
@@ -38,7 +38,7 @@ func (c *Client) hold(a *attempt) (*recipes.Hold, error) {
 	g.until.Store(&a.until)
 	c.busy.Go(g.keep)
 	return recipes.HoldForeign(recipes.ForeignHold{
-		Name: q.name, Token: q.next,
+		Name: q.name, Token: token,
 		Until:   func() time.Time { return *g.until.Load() },
 		Lost:    g.lost,
 		Reason:  func() error { return g.reason },
@@ -116,6 +116,6 @@ func (g *grant) delete(ctx context.Context) error {
 	if err := g.table.release(ctx, g.request); err != nil {
 		return err
 	}
-	g.c.gates.wake(g.request.name)
+	g.kind.gates.wake(g.request.name)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/locktest"
 )
 
@@ -61,16 +62,28 @@ func lockOf(t testing.TB, c *sqllock.Client, name string) *sqllock.Lock {
 	return lock
 }
 
-// contract has an operator remove the owner. TestReasons has other ways to take a lock away.
-func contract(s *server, opts ...sqllock.Option) locktest.Service {
+// kind is a kind of locks for the contract.
+type kind struct {
+	lock func(t testing.TB, one *site, c *sqllock.Client) recipes.Locker
+	// remove takes the lock from its holder, as an operator may do.
+	remove func(t testing.TB, one *site)
+}
+
+var leases = kind{
+	lock: func(t testing.TB, _ *site, c *sqllock.Client) recipes.Locker { return lockOf(t, c, "lock") },
+	// TestReasons has other ways.
+	remove: func(t testing.TB, one *site) { one.exec(t, "UPDATE docent_locks SET owner = NULL") },
+}
+
+func contract(s *server, k kind, opts ...sqllock.Option) locktest.Service {
 	return locktest.Service{
-		Lease: lease, Tokens: true,
+		Lease: lease,
 		Client: func(t testing.TB, _ string) locktest.Client {
 			one := s.site(t)
 			c, wire := one.client(t, opts...)
 			return locktest.Client{
-				Lock: lockOf(t, c, "lock"), Cut: wire.cut,
-				Delete: func() { one.exec(t, "UPDATE docent_locks SET owner = NULL") },
+				Lock: k.lock(t, one, c), Cut: wire.cut,
+				Delete: func() { k.remove(t, one) },
 				Close:  func() { require.NoError(t, c.Close()) },
 			}
 		},
@@ -82,16 +95,21 @@ func contract(s *server, opts ...sqllock.Option) locktest.Service {
 }
 
 func TestLock(t *testing.T) {
-	each(t, func(t *testing.T, s *server) { locktest.Run(t, contract(s)) })
+	each(t, func(t *testing.T, s *server) {
+		service := contract(s, leases)
+		service.Tokens = true
+		locktest.Run(t, service)
+	})
 }
 
 func TestLockWithNotifications(t *testing.T) {
 	t.Parallel()
 	s := serverOf(t, sqllock.PostgreSQL)
-	with := contract(s)
+	with := contract(s, leases)
+	with.Tokens = true
 	with.Client = func(t testing.TB, name string) locktest.Client {
 		db := s.connect(t, s.addr, s.site(t).name)
-		return contract(s, sqllock.WithNotify("locks", listenBy(db)), sqllock.WithPoll(lease)).Client(t, name)
+		return contract(s, leases, sqllock.WithNotify("locks", listenBy(db)), sqllock.WithPoll(lease)).Client(t, name)
 	}
 	locktest.Run(t, with)
 }

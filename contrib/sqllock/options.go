@@ -32,15 +32,16 @@ const (
 type Option func(*config) error
 
 type config struct {
-	dialect Dialect
-	table   string
-	lease   time.Duration
-	poll    time.Duration
-	owner   string
-	channel string
-	listen  Listen
-	logger  *zap.Logger
-	metrics metrics.Metrics
+	dialect       Dialect
+	table         string
+	lease         time.Duration
+	poll          time.Duration
+	owner         string
+	channel       string
+	listen        Listen
+	sessionTokens bool
+	logger        *zap.Logger
+	metrics       metrics.Metrics
 }
 
 func defaults(d Dialect) *config {
@@ -128,6 +129,16 @@ func WithNotify(channel string, listen Listen) Option {
 			return errors.New("WithNotify: listen is nil")
 		}
 		c.channel, c.listen = channel, listen
+		return nil
+	}
+}
+
+// WithSessionTokens has each hold of a SessionLock take a fencing token, in two more statements. Without
+// it they have none, and Hold.Token returns 0. The tokens are in rows of the table whose names begin
+// with "session ".
+func WithSessionTokens() Option {
+	return func(c *config) error {
+		c.sessionTokens = true
 		return nil
 	}
 }

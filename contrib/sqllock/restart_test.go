@@ -81,7 +81,7 @@ func TestSettingsOfDrivers(t *testing.T) {
 			require.NoError(t, err)
 			db := sql.OpenDB(connector)
 			defer db.Close()
-			c, err := sqllock.New(db, row.dialect, sqllock.WithLease(time.Second))
+			c, err := sqllock.New(db, row.dialect, sqllock.WithLease(time.Second), sqllock.WithSessionTokens())
 			require.NoError(t, err)
 			defer c.Close()
 			other, err := sqllock.New(admin, row.dialect)
@@ -89,12 +89,8 @@ func TestSettingsOfDrivers(t *testing.T) {
 			defer other.Close()
 
 			lock := lockOf(t, c, "it's \\ a lock")
+			useOnce(t, lock)
 			hold := mustAcquire(t, lock)
-			first := hold.ValidUntil()
-			for !hold.ValidUntil().After(first) { // it is renewed
-				require.NoError(t, hold.Err())
-				time.Sleep(10 * time.Millisecond)
-			}
 			_, err = lockOf(t, other, lock.Name()).TryAcquire(t.Context())
 			require.ErrorContains(t, err, "not acquired")
 			tx := begin(t, db, sql.LevelDefault)
@@ -106,6 +102,25 @@ func TestSettingsOfDrivers(t *testing.T) {
 			require.NoError(t, err)
 			require.Greater(t, token, hold.Token())
 			require.NoError(t, tx.Commit())
+
+			session, err := c.SessionLock(database)
+			require.NoError(t, err)
+			useOnce(t, session)
 		})
 	}
+}
+
+// useOnce acquires a lock, waits until the hold is renewed, and releases it.
+func useOnce(t *testing.T, lock recipes.Locker) {
+	t.Helper()
+	hold := mustAcquire(t, lock)
+	require.Positive(t, hold.Token())
+	first := hold.ValidUntil()
+	for !hold.ValidUntil().After(first) {
+		require.NoError(t, hold.Err())
+		time.Sleep(10 * time.Millisecond)
+	}
+	_, err := lock.TryAcquire(t.Context())
+	require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	require.NoError(t, hold.Release())
 }

@@ -196,6 +196,10 @@ func (m *link) undo(ctx context.Context, q request) error {
 	})
 }
 
+func (m *link) leave(context.Context, request, bool) error { return nil }
+
+func (m *link) tokenOf(q request) int64 { return q.next }
+
 func (m *link) why(context.Context, request) error { return errEnded }
 
 // client returns a client and its link.

@@ -26,6 +26,7 @@ func (r row) free() bool { return r.owner == "" || r.left <= 0 }
 type request struct {
 	name, owner string
 	seen, next  int64
+	waiting     bool // the database may keep it waiting
 }
 
 func (q request) values() values {
@@ -48,6 +49,10 @@ type table interface {
 	release(ctx context.Context, q request) error
 	// undo has a request change nothing any more, whether it was applied or is still under way.
 	undo(ctx context.Context, q request) error
+	// leave gives up what an attempt has besides its request, such as a connection.
+	leave(ctx context.Context, q request, won bool) error
+	// tokenOf returns the token of a request that was applied.
+	tokenOf(q request) int64
 }
 
 // database runs statements. Each has a transaction of its own.
@@ -137,6 +142,10 @@ func (t *rows) release(ctx context.Context, q request) error {
 func (t *rows) undo(ctx context.Context, q request) error {
 	return t.exec(ctx, t.db, t.undoStatement, q.values())
 }
+
+func (t *rows) leave(context.Context, request, bool) error { return nil }
+
+func (t *rows) tokenOf(q request) int64 { return q.next }
 
 // why reads the row again.
 func (t *rows) why(ctx context.Context, q request) error {

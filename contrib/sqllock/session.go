@@ -1,0 +1,272 @@
+package sqllock
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/docent-zk/docent/recipes"
+)
+
+// SessionLock is a lock of a connection, a recipes.Locker: pg_advisory_lock of PostgreSQL, GET_LOCK of
+// MySQL. It is safe for concurrent use, and does not re-enter. The zero value fails to acquire.
+//
+// The database takes the lock away as soon as it learns that the connection has ended. So after a crash
+// others need not wait for a lease. The connection is that of one hold, and is closed with it, never put
+// back to the pool: a hold needs a connection of the limit of the pool (sql.DB.SetMaxOpenConns), and so
+// does one waiter of each client.
+//
+// The database ends the session if it hears nothing for the lease: idle_session_timeout of PostgreSQL,
+// wait_timeout of MySQL, in whole seconds. Both are set for that connection only. So a client that is
+// cut off loses the lock after the lease, and no settings of TCP keepalive are needed. The hold asks on
+// the connection at a third of the lease whether that still has the lock. It ends by a local deadline,
+// as holds of Lock, which is before the lease.
+//
+// A connection that ends before the hold is told of that at the next of these requests only. Meanwhile
+// another client may have the lock. That is so if the server is restarted or an operator ends the
+// session, and the lock is lost in each failover. Where that matters use Lock, or tokens: see
+// WithSessionTokens. A pooler such as PgBouncer must have the mode session.
+//
+// It needs PostgreSQL 14 or later.
+type SessionLock struct {
+	e   engine
+	key any
+}
+
+// SessionLock returns the lock of connections with a name, which has 1 to 255 bytes of UTF-8. It makes
+// no request. A SessionLock and a Lock with one name do not exclude each other.
+func (c *Client) SessionLock(name string) (*SessionLock, error) {
+	if err := c.checkName(name); err != nil {
+		return nil, fmt.Errorf("sqllock: session lock: %w", err)
+	}
+	key := c.sessionKey(name)
+	k := kind{
+		open:    func() table { return &session{sessions: c.sessions, key: key} },
+		waits:   c.sessions.waits,
+		renewal: c.lease / 2, // it cannot be repeated: a connection ends with a request that fails
+		gates:   &c.sessions.gates,
+	}
+	return &SessionLock{engine{c, k, name}, key}, nil
+}
+
+// Name returns the name of the lock.
+func (l *SessionLock) Name() string { return l.e.name }
+
+// Key returns what the lock is called in the database. It is made from the name and from the table of
+// the client, which is a namespace here and need not exist. In PostgreSQL it is a number of 64 bits, for
+// pg_advisory_lock of that database. In MySQL it is a text for GET_LOCK, which is of the whole server:
+// clients of several databases that must not exclude each other need different tables. Different names
+// have the same key about once in 2^64 and 2^128 pairs. Then they exclude each other, too.
+//
+// Key of the zero value returns "".
+func (l *SessionLock) Key() string {
+	if l.key == nil {
+		return ""
+	}
+	return fmt.Sprint(l.key)
+}
+
+// sessionKey returns what a name is called in the database.
+func (c *Client) sessionKey(name string) any {
+	sum := sha256.Sum256([]byte(c.config.table + "\x00" + name))
+	if c.dialect == PostgreSQL {
+		return int64(binary.BigEndian.Uint64(sum[:8])) // any number is a key
+	}
+	return fmt.Sprintf("docent:%x", sum[:16]) // GET_LOCK has 64 characters, and ignores case
+}
+
+// Acquire waits until the lock is acquired. Goroutines of one client acquire it in the order in which
+// they came. Among clients the database decides: PostgreSQL has the waiters in a queue, which they
+// leave and enter again at a third of the lease.
+//
+// It fails as Acquire of Lock does. Whenever it fails it does not hold the lock, and its connection is
+// closed. The database may still have its wait for up to a third of the lease.
+//
+// ctx limits only the wait, not the hold.
+func (l *SessionLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
+	return l.e.acquire(ctx, (*attempt).wait)
+}
+
+// TryAcquire fails with recipes.ErrNotAcquired if the lock is held. Otherwise it fails like Acquire, at
+// the first error. It opens a connection and closes it.
+func (l *SessionLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
+	return l.e.acquire(ctx, (*attempt).try)
+}
+
+// sessions has the statements of session locks.
+type sessions struct {
+	*database
+	waits  time.Duration
+	tokens bool
+	gates  gates
+
+	settings                string
+	try, wait, held, unlock statement
+	nextToken, readToken    statement
+}
+
+func newSessions(d *database, c *config) *sessions {
+	make := func(text string) statement { return c.dialect.statement(text, c.table) }
+	s := &sessions{
+		database: d, waits: c.lease / 3, tokens: c.sessionTokens,
+		try: make("{try session}"), wait: make("{await session}"), held: make("{has session}"),
+		unlock: make("{release session}"), nextToken: make("{next token}"),
+		readToken: make("SELECT fence FROM {table} WHERE name = :name"),
+	}
+	if c.dialect == PostgreSQL {
+		s.settings = fmt.Sprintf("SELECT set_config('idle_session_timeout', '%d', false), "+
+			"set_config('lock_timeout', '%d', false)", c.lease.Milliseconds(), s.waits.Milliseconds())
+	} else {
+		s.waits = s.waits.Truncate(time.Second)
+		s.settings = fmt.Sprintf("SET SESSION wait_timeout = %d", (c.lease+time.Second-1)/time.Second)
+	}
+	return s
+}
+
+// session is a connection with the lock, or without.
+type session struct {
+	*sessions
+	key   any
+	token int64
+
+	mu     sync.Mutex
+	conn   *sql.Conn // nil: there is none
+	reason error     // why there is none any more
+}
+
+var errSessionEnded = errors.New("its connection has ended")
+
+// read opens the connection. Who has the lock is not known.
+func (s *session) read(ctx context.Context, _ request) (row, error) {
+	if s.current() != nil {
+		return row{there: true}, nil
+	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return row{}, err
+	}
+	s.mu.Lock()
+	s.conn = conn
+	s.mu.Unlock()
+	if _, err := conn.ExecContext(ctx, s.settings); err != nil {
+		s.end(err)
+		return row{}, err
+	}
+	return row{there: true}, nil
+}
+
+func (s *session) insert(context.Context, string) error { return nil }
+
+func (s *session) acquire(ctx context.Context, q request) (bool, error) {
+	how := s.try
+	if q.waiting && s.waits > 0 {
+		how = s.wait
+	}
+	won, err := s.ask(ctx, how)
+	if won && err == nil && s.tokens {
+		err = s.takeToken(ctx)
+	}
+	return won, err
+}
+
+// takeToken takes the next token, on the connection that has the lock: no other client can meanwhile.
+func (s *session) takeToken(ctx context.Context) error {
+	conn, v := s.current(), values{name: "session " + fmt.Sprint(s.key)}
+	err := s.exec(ctx, conn, s.nextToken, v)
+	if err == nil {
+		err = conn.QueryRowContext(ctx, s.readToken.text, s.readToken.args(v)...).Scan(&s.token)
+	}
+	if err != nil {
+		s.end(err)
+	}
+	return err
+}
+
+func (s *session) renew(ctx context.Context, _ request) (bool, error) {
+	held, err := s.ask(ctx, s.held)
+	if errors.Is(err, context.Canceled) {
+		return false, err // the client is closed
+	}
+	return held && err == nil, nil // an error has ended the connection
+}
+
+func (s *session) why(context.Context, request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reason == nil {
+		return errSessionEnded
+	}
+	return fmt.Errorf("%w: %w", errSessionEnded, s.reason)
+}
+
+// release ends the connection, too.
+func (s *session) release(ctx context.Context, q request) error {
+	held, err := s.ask(ctx, s.unlock)
+	s.end(nil)
+	if err != nil || !held {
+		return fmt.Errorf("%w: %w", recipes.ErrForeignLost, s.why(ctx, q))
+	}
+	return nil
+}
+
+// undo does nothing: an acquire without an answer has ended its connection.
+func (s *session) undo(context.Context, request) error { return nil }
+
+func (s *session) leave(_ context.Context, _ request, won bool) error {
+	if !won {
+		s.end(nil)
+	}
+	return nil
+}
+
+func (s *session) tokenOf(request) int64 { return s.token }
+
+// ask runs a statement that answers yes or no. The connection ends unless the answer is known.
+func (s *session) ask(ctx context.Context, how statement) (bool, error) {
+	conn := s.current()
+	if conn == nil {
+		return false, errSessionEnded
+	}
+	var yes sql.NullBool
+	v := values{key: s.key, wait: s.waits}
+	err := conn.QueryRowContext(ctx, how.text, how.args(v)...).Scan(&yes)
+	switch {
+	case isLockTimeout(err):
+		return false, nil
+	case err != nil:
+		s.end(err)
+	}
+	return yes.Bool, err
+}
+
+// isLockTimeout reports whether PostgreSQL has ended a wait for a lock. Its drivers have that method.
+func isLockTimeout(err error) bool {
+	var state interface{ SQLState() string }
+	return errors.As(err, &state) && state.SQLState() == "55P03"
+}
+
+func (s *session) current() *sql.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn
+}
+
+// end closes the connection, which has settings and perhaps locks that the pool must not have. The
+// first reason stays.
+func (s *session) end(reason error) {
+	s.mu.Lock()
+	conn := s.conn
+	if conn != nil {
+		s.conn, s.reason = nil, reason
+	}
+	s.mu.Unlock()
+	if conn != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+}
