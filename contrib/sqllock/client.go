@@ -28,6 +28,7 @@ type Client struct {
 	rows     *rows // nil in tests without a database
 	leases   kind  // of Lock
 	sessions *sessions
+	keys     *keys // nil: there are none
 	gates    gates
 	ctx      context.Context // ends when the client is closed
 	end      context.CancelFunc
@@ -60,6 +61,9 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {
 	c := newClient(cfg, func() table { return t })
 	c.rows = t
 	c.sessions = newSessions(d, cfg)
+	if cfg.keyTable != nil {
+		c.keys = newKeys(d, *cfg.keyTable)
+	}
 	return c, nil
 }
 

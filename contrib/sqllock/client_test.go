@@ -40,6 +40,15 @@ func TestBadInputIsNamed(t *testing.T) {
 		_, err := sqllock.New(db, sqllock.PostgreSQL, opt)
 		require.ErrorContains(t, err, want)
 	}
+	for want, k := range map[string]sqllock.KeyTable{
+		`WithKeyTable: "" is not the name of a table`:     {},
+		`WithKeyTable: "a b" is not the name of a column`: {Table: "a", Name: "a b"},
+		`WithKeyTable: "1" is not the name of a column`:   {Table: "a", Holder: "1"},
+		`WithKeyTable: "x;" is not the name of a column`:  {Table: "a", Expires: "x;"},
+	} {
+		_, err := sqllock.New(db, sqllock.MySQL, sqllock.WithKeyTable(k))
+		require.ErrorContains(t, err, want)
+	}
 	_, err = sqllock.New(nil, sqllock.PostgreSQL)
 	require.ErrorContains(t, err, "the database is nil")
 	_, err = sqllock.New(db, 0)
@@ -50,6 +59,8 @@ func TestBadInputIsNamed(t *testing.T) {
 	c, err := sqllock.New(db, sqllock.PostgreSQL, sqllock.WithTable("jobs.locks"), sqllock.WithOwner("me"))
 	require.NoError(t, err)
 	defer c.Close()
+	_, err = c.KeyLock("a")
+	require.ErrorContains(t, err, "WithKeyTable")
 	for _, name := range []string{"", strings.Repeat("x", 256), "\xff", "a\x00"} {
 		_, err := c.Lock(name)
 		require.ErrorContains(t, err, "the name")
@@ -94,14 +105,18 @@ func TestZeroValuesFail(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrZeroValue)
 	_, err = c.SessionLock("lock")
 	require.ErrorIs(t, err, framework.ErrZeroValue)
+	_, err = c.KeyLock("lock")
+	require.ErrorIs(t, err, framework.ErrZeroValue)
 	require.ErrorIs(t, c.CreateTable(t.Context()), framework.ErrZeroValue)
 	require.NoError(t, c.Close())
 	var l sqllock.Lock
 	var s sqllock.SessionLock
-	require.Empty(t, l.Name()+s.Name()+s.Key())
+	var k sqllock.KeyLock
+	require.Empty(t, l.Name()+s.Name()+s.Key()+k.Name())
 	for name, acquire := range map[string]func(context.Context) (*recipes.Hold, error){
 		"acquire": l.Acquire, "try": l.TryAcquire,
 		"acquire a session": s.Acquire, "try a session": s.TryAcquire,
+		"acquire a key": k.Acquire, "try a key": k.TryAcquire,
 	} {
 		_, err := acquire(t.Context())
 		require.ErrorIs(t, err, framework.ErrZeroValue, name)

@@ -85,13 +85,16 @@ var fragments = map[Dialect]*strings.Replacer{
 		"{now}", "clock_timestamp()",
 		"{later}", "clock_timestamp() + CAST(:lease AS bigint) * interval '1 microsecond'",
 		// LEAST is for infinity.
-		"{left}", `CAST(extract(epoch FROM LEAST(valid_until, clock_timestamp() + interval '100 years')
+		"{left}", `CAST(extract(epoch FROM LEAST({until}, clock_timestamp() + interval '100 years')
 			- clock_timestamp()) * 1000000 AS bigint)`,
 		"{clock}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
 		"{unless there}", "ON CONFLICT (name) DO NOTHING",
 		"{acquire}", `UPDATE {table} SET owner = :owner, fence = :next, valid_until = {later}
 			WHERE fence = :seen AND name = ({free row})`,
 		"{for share}", "FOR SHARE",
+		"{acquire key}", `INSERT INTO {table} AS t ({name}, {holder}, {until}) VALUES (:name, :owner, {later})
+			ON CONFLICT ({name}) DO UPDATE SET {holder} = EXCLUDED.{holder}, {until} = EXCLUDED.{until}
+			WHERE t.{until} <= {now} OR t.{holder} = EXCLUDED.{holder}`,
 		"{try session}", "SELECT pg_try_advisory_lock(CAST(:key AS bigint))",
 		"{await session}", "SELECT pg_advisory_lock(CAST(:key AS bigint)) IS NOT NULL",
 		"{release session}", "SELECT pg_advisory_unlock(CAST(:key AS bigint))",
@@ -103,18 +106,22 @@ var fragments = map[Dialect]*strings.Replacer{
 		"{next token}", `INSERT INTO {table} AS t (name, fence, valid_until) VALUES (:name, {clock}, {now})
 			ON CONFLICT (name) DO UPDATE SET fence = GREATEST(t.fence + 1, {clock})`,
 	),
-	// UTC_TIMESTAMP depends on no time zone. An insert that finds the row locks it like an update,
+	// An insert that finds the row locks it like an update,
 	// otherwise two transactions could wait for each other.
 	MySQL: strings.NewReplacer(
-		"{now}", "UTC_TIMESTAMP(6)",
-		"{later}", "UTC_TIMESTAMP(6) + INTERVAL :lease MICROSECOND",
-		"{left}", "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), valid_until)",
+		"{now}", "{mysql now}",
+		"{later}", "{mysql now} + INTERVAL :lease MICROSECOND",
+		"{left}", "TIMESTAMPDIFF(MICROSECOND, {mysql now}, {until})",
 		"{clock}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
 		"{unless there}", "ON DUPLICATE KEY UPDATE name = name",
 		"{acquire}", `UPDATE {table} JOIN ({free row}) AS free USING (name)
 			SET owner = :owner, fence = :next, valid_until = {later}
 			WHERE fence = :seen`,
 		"{for share}", "LOCK IN SHARE MODE",
+		// The second column is compared after the first one was set.
+		"{acquire key}", `INSERT INTO {table} ({name}, {holder}, {until}) VALUES (:name, :owner, {later})
+			ON DUPLICATE KEY UPDATE {holder} = IF({until} <= {now}, VALUES({holder}), {holder}),
+			{until} = IF({holder} = VALUES({holder}), VALUES({until}), {until})`,
 		"{try session}", "SELECT GET_LOCK(:key, 0)",
 		"{await session}", "SELECT GET_LOCK(:key, :wait)",
 		"{release session}", "SELECT RELEASE_LOCK(:key)",
@@ -164,12 +171,13 @@ type statement struct {
 	parameters []string
 }
 
-// statement returns a statement in the dialect.
-func (d Dialect) statement(text, table string) statement {
+// statement returns a statement in the dialect. The names are those of its table and its columns, each
+// after what stands for it.
+func (d Dialect) statement(text string, names ...string) statement {
 	text = fragments[d].Replace(text)
 	text = strings.ReplaceAll(text, "{free row}", freeRowText)
 	text = fragments[d].Replace(text) // a fragment may have others
-	text = strings.ReplaceAll(text, "{table}", table)
+	text = strings.NewReplacer(names...).Replace(text)
 	var s statement
 	s.text = parameter.ReplaceAllStringFunc(text, func(p string) string {
 		s.parameters = append(s.parameters, p)

@@ -52,9 +52,13 @@ func (d Dialect) checkFenced(table, fence string, set, key []string) error {
 	if err := checkTable(table); err != nil {
 		return err
 	}
-	for _, column := range append(append([]string{fence}, set...), key...) {
-		if !identifier.MatchString(column) {
-			return fmt.Errorf("%q is not the name of a column", column)
+	return checkColumns(append(append([]string{fence}, set...), key...)...)
+}
+
+func checkColumns(names ...string) error {
+	for _, name := range names {
+		if !identifier.MatchString(name) {
+			return fmt.Errorf("%q is not the name of a column", name)
 		}
 	}
 	return nil

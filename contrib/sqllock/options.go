@@ -40,6 +40,7 @@ type config struct {
 	channel       string
 	listen        Listen
 	sessionTokens bool
+	keyTable      *KeyTable // nil: there is none
 	logger        *zap.Logger
 	metrics       metrics.Metrics
 }
@@ -51,6 +52,11 @@ func defaults(d Dialect) *config {
 		dialect: d, table: DefaultTable, lease: DefaultLease, poll: DefaultPoll,
 		owner: clip(process.String()), logger: zap.NewNop(),
 	}
+}
+
+// statement returns a statement for the table of locks. UTC_TIMESTAMP depends on no time zone.
+func (c *config) statement(text string) statement {
+	return c.dialect.statement(text, "{table}", c.table, "{until}", "valid_until", "{mysql now}", "UTC_TIMESTAMP(6)")
 }
 
 // clip returns what can be a part of an owner.
@@ -139,6 +145,18 @@ func WithNotify(channel string, listen Listen) Option {
 func WithSessionTokens() Option {
 	return func(c *config) error {
 		c.sessionTokens = true
+		return nil
+	}
+}
+
+// WithKeyTable sets the table of KeyLocks, which Client.CreateTable does not create.
+func WithKeyTable(k KeyTable) Option {
+	return func(c *config) error {
+		k := k.complete()
+		if err := k.check(); err != nil {
+			return fmt.Errorf("WithKeyTable: %w", err)
+		}
+		c.keyTable = &k
 		return nil
 	}
 }

@@ -112,12 +112,11 @@ type sessions struct {
 }
 
 func newSessions(d *database, c *config) *sessions {
-	make := func(text string) statement { return c.dialect.statement(text, c.table) }
 	s := &sessions{
 		database: d, waits: c.lease / 3, tokens: c.sessionTokens,
-		try: make("{try session}"), wait: make("{await session}"), held: make("{has session}"),
-		unlock: make("{release session}"), nextToken: make("{next token}"),
-		readToken: make("SELECT fence FROM {table} WHERE name = :name"),
+		try: c.statement("{try session}"), wait: c.statement("{await session}"), held: c.statement("{has session}"),
+		unlock: c.statement("{release session}"), nextToken: c.statement("{next token}"),
+		readToken: c.statement("SELECT fence FROM {table} WHERE name = :name"),
 	}
 	if c.dialect == PostgreSQL {
 		s.settings = fmt.Sprintf("SELECT set_config('idle_session_timeout', '%d', false), "+

@@ -72,20 +72,19 @@ type rows struct {
 }
 
 func newRows(d *database, c *config) *rows {
-	make := func(text string) statement { return c.dialect.statement(text, c.table) }
 	notify := func(text string) statement {
 		if c.channel != "" {
 			text = fmt.Sprintf(notifyText, text)
 		}
-		return make(text)
+		return c.statement(text)
 	}
 	return &rows{
 		database:      d,
-		readStatement: make(readText), insertStatement: make(insertText),
-		acquireStatement: make(acquireText), renewStatement: make(renewText),
+		readStatement: c.statement(readText), insertStatement: c.statement(insertText),
+		acquireStatement: c.statement(acquireText), renewStatement: c.statement(renewText),
 		releaseStatement: notify(releaseText), undoStatement: notify(undoText),
-		lockRowStatement: make(readText + " FOR UPDATE"), takeStatement: notify(takeText),
-		guardStatement: make(guardText),
+		lockRowStatement: c.statement(readText + " FOR UPDATE"), takeStatement: notify(takeText),
+		guardStatement: c.statement(guardText),
 	}
 }
 
@@ -112,7 +111,7 @@ func readRow(ctx context.Context, db queries, s statement, v values) (row, error
 		return row{}, nil
 	}
 	r.next = max(r.fence+1, clock)
-	r.left = time.Duration(min(left, maxLeft.Microseconds())) * time.Microsecond
+	r.left = duration(left)
 	return r, err
 }
 

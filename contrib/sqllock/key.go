@@ -1,0 +1,206 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/docent-zk/docent/recipes"
+)
+
+// KeyLock is a lock in a table with a unique key, as many programs have it: a row is the lock, INSERT
+// acquires it, and DELETE releases it. It is a recipes.Locker, for sharing locks with these programs.
+// New ones use Lock. It is safe for concurrent use, and does not re-enter. The zero value fails to
+// acquire.
+//
+// A row has the name of the lock, a text of its holder that differs from those of all other holds, and
+// until when it is the holder's. The hold renews that at a third of the lease, and others replace a row
+// whose time is over. All times are CURRENT_TIMESTAMP of the database, as its sessions show it. A row
+// whose time is NULL stays until it is deleted. A release deletes the row only if it has that holder.
+//
+// What a KeyLock lacks:
+//
+//   - Its holds have no fencing token: Hold.Token returns 0.
+//   - A request that arrives late, after its client has given it up, acquires the lock, until the lease
+//     ends.
+//   - A program that deletes a row without comparing the holder ends a hold. The hold learns it after a
+//     third of the lease. If it is released before, Release returns nil.
+//   - TryAcquire waits while another program has inserted the row in a transaction that is open.
+//   - WithNotify and WithFairQueue do not apply.
+type KeyLock struct{ e engine }
+
+// KeyTable describes a table of KeyLocks: see WithKeyTable. Table is required.
+type KeyTable struct {
+	// Table is the name of the table, perhaps with its schema.
+	Table string
+	// Name is the column of the lock's name, which has a unique key. "" means "name".
+	Name string
+	// Holder is the column of the holder, a text. A holder is the label of WithOwner, a space, and 26
+	// letters and digits, or only these if the label is "". "" means "holder".
+	Holder string
+	// Expires is the column of the time, in PostgreSQL timestamptz, in MySQL DATETIME(6) or
+	// TIMESTAMP(6). "" means "expires_at". If it has whole seconds, the lease must be 10 s or more. If it
+	// is without a time zone, all programs must have the same one in their sessions, without daylight
+	// saving: in MySQL that is also so for TIMESTAMP.
+	Expires string
+}
+
+// check returns an error if a name is not valid.
+func (k KeyTable) check() error {
+	if err := checkTable(k.Table); err != nil {
+		return err
+	}
+	return checkColumns(k.Name, k.Holder, k.Expires)
+}
+
+func (k KeyTable) complete() KeyTable {
+	for column, name := range map[*string]string{&k.Name: "name", &k.Holder: "holder", &k.Expires: "expires_at"} {
+		if *column == "" {
+			*column = name
+		}
+	}
+	return k
+}
+
+// KeyLock returns the lock with a name in the table of WithKeyTable. The name has 1 to 255 bytes of
+// UTF-8. The table decides which names are equal, and how long they may be. KeyLock makes no request.
+func (c *Client) KeyLock(name string) (*KeyLock, error) {
+	err := c.checkName(name)
+	if err == nil && c.keys == nil {
+		err = errors.New("the client has no table for it: see WithKeyTable")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sqllock: key lock: %w", err)
+	}
+	k := kind{open: func() table { return c.keys }, renewal: c.limit(), gates: &c.keys.gates}
+	return &KeyLock{engine{c, k, name}}, nil
+}
+
+// Name returns the name of the lock.
+func (l *KeyLock) Name() string { return l.e.name }
+
+// Acquire waits until the lock is acquired. It has the order, the ends and the errors of Acquire of
+// Lock. A request that may still be applied is undone in the background, as far as a KeyLock can.
+func (l *KeyLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
+	return l.e.acquire(ctx, (*attempt).wait)
+}
+
+// TryAcquire fails with recipes.ErrNotAcquired if the lock is held. Otherwise it fails like Acquire, at
+// the first error. Only an acquire whose reply was lost is looked for once.
+func (l *KeyLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
+	return l.e.acquire(ctx, (*attempt).try)
+}
+
+// The statements.
+const (
+	readKeyText    = `SELECT {holder}, {left} FROM {table} WHERE {name} = :name`
+	renewKeyText   = `UPDATE {table} SET {until} = {later} WHERE {name} = :name AND {holder} = :owner AND {until} > {now}`
+	releaseKeyText = `DELETE FROM {table} WHERE {name} = :name AND {holder} = :owner`
+)
+
+// keys is a table of KeyLocks. Each row is a lock that is held, unless its time is over.
+type keys struct {
+	*database
+	gates gates
+
+	readStatement, acquireStatement, renewStatement, releaseStatement statement
+}
+
+func newKeys(d *database, k KeyTable) *keys {
+	make := func(text string) statement {
+		return d.dialect.statement(text, "{table}", k.Table, "{name}", k.Name, "{holder}", k.Holder,
+			"{until}", k.Expires, "{mysql now}", "CURRENT_TIMESTAMP(6)")
+	}
+	return &keys{
+		database: d, readStatement: make(readKeyText), acquireStatement: make("{acquire key}"),
+		renewStatement: make(renewKeyText), releaseStatement: make(releaseKeyText),
+	}
+}
+
+// read reads the row. One that is missing is free, and needs no insert before the acquire.
+func (t *keys) read(ctx context.Context, q request) (row, error) {
+	var holder sql.NullString
+	var left sql.NullInt64
+	s := t.readStatement
+	err := t.db.QueryRowContext(ctx, s.text, s.args(q.values())...).Scan(&holder, &left)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return row{there: true}, nil
+	case err != nil:
+		return row{}, err
+	}
+	r := row{there: true, owner: holder.String, left: maxLeft}
+	if r.owner == "" {
+		r.owner = "unknown"
+	}
+	if left.Valid {
+		r.left = duration(left.Int64)
+	}
+	return r, nil
+}
+
+func (t *keys) insert(context.Context, string) error { return nil }
+
+// acquire reads the row afterwards: how many rows a statement has changed depends on the settings of
+// the driver.
+func (t *keys) acquire(ctx context.Context, q request) (bool, error) {
+	if _, err := t.change(ctx, t.acquireStatement, q.values()); err != nil {
+		return false, err
+	}
+	return t.has(ctx, q)
+}
+
+// has reports whether the row is that of a request.
+func (t *keys) has(ctx context.Context, q request) (bool, error) {
+	r, err := t.read(ctx, q)
+	return r.owner == q.owner && r.left > 0, err
+}
+
+// renew reads the row if it has not changed: its column may have whole seconds.
+func (t *keys) renew(ctx context.Context, q request) (bool, error) {
+	if changed, err := t.change(ctx, t.renewStatement, q.values()); changed || err != nil {
+		return changed, err
+	}
+	return t.has(ctx, q)
+}
+
+func (t *keys) why(ctx context.Context, q request) error {
+	r, err := t.read(ctx, q)
+	switch {
+	case err != nil:
+		return errors.New("its row has changed")
+	case r.owner == "":
+		return errors.New("its row was deleted")
+	case r.owner != q.owner:
+		return fmt.Errorf("its row is that of another holder, %q", r.owner)
+	}
+	return errEnded
+}
+
+// release returns nil if there is no row: a release before may have deleted it.
+func (t *keys) release(ctx context.Context, q request) error {
+	if changed, err := t.change(ctx, t.releaseStatement, q.values()); changed || err != nil {
+		return err
+	}
+	r, err := t.read(ctx, q)
+	if err != nil || r.owner == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, t.why(ctx, q))
+}
+
+func (t *keys) undo(ctx context.Context, q request) error {
+	_, err := t.change(ctx, t.releaseStatement, q.values())
+	return err
+}
+
+func (t *keys) leave(context.Context, request, bool) error { return nil }
+
+func (t *keys) tokenOf(request) int64 { return 0 }
+
+// duration returns a time in microseconds, which may be far ahead.
+func duration(microseconds int64) time.Duration {
+	return time.Duration(min(microseconds, maxLeft.Microseconds())) * time.Microsecond
+}

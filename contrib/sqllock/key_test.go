@@ -1,0 +1,130 @@
+package sqllock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/locktest"
+)
+
+// theirs is the table of another program.
+var theirs = sqllock.KeyTable{Table: "mutexes", Name: "unique_mutex", Holder: "holder_id", Expires: "until"}
+
+// mutexes creates the table of the other program. Columns of both dialects have other types.
+func (s *site) mutexes(t testing.TB) {
+	t.Helper()
+	s.exec(t, `CREATE TABLE IF NOT EXISTS mutexes (
+		unique_mutex varchar(100) NOT NULL UNIQUE, holder_id varchar(36), until timestamp(6) NULL
+	)`)
+}
+
+func (s *site) keyLock(t testing.TB, c *sqllock.Client, name string) *sqllock.KeyLock {
+	t.Helper()
+	s.mutexes(t)
+	lock, err := c.KeyLock(name)
+	require.NoError(t, err)
+	return lock
+}
+
+// keyClient returns a client whose holders fit into 36 characters.
+func (s *site) keyClient(t testing.TB, opts ...sqllock.Option) (*sqllock.Client, *cable) {
+	t.Helper()
+	return s.client(t, append([]sqllock.Option{sqllock.WithKeyTable(theirs), sqllock.WithOwner("")}, opts...)...)
+}
+
+var uniqueKeys = kind{
+	lock: func(t testing.TB, one *site, c *sqllock.Client) recipes.Locker {
+		return one.keyLock(t, c, "lock")
+	},
+	remove: func(t testing.TB, one *site) { one.exec(t, "DELETE FROM mutexes") },
+}
+
+func TestKeyLock(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		locktest.Run(t, contract(s, uniqueKeys, sqllock.WithKeyTable(theirs), sqllock.WithOwner("")))
+	})
+}
+
+// Another program acquires by INSERT and releases by DELETE.
+func TestKeyLockWithAnotherProgram(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, _ := one.keyClient(t)
+		lock := one.keyLock(t, c, "lock")
+		for _, insert := range []string{
+			"INSERT INTO mutexes VALUES ('lock', 'me', CURRENT_TIMESTAMP + INTERVAL '1' HOUR)",
+			"INSERT INTO mutexes VALUES ('lock', 'me', NULL)",
+			"INSERT INTO mutexes VALUES ('lock', NULL, NULL)",
+			"INSERT INTO mutexes VALUES ('lock', '', CURRENT_TIMESTAMP + INTERVAL '1' HOUR)",
+		} {
+			one.exec(t, insert)
+			_, err := lock.TryAcquire(t.Context())
+			require.ErrorIs(t, err, recipes.ErrNotAcquired, insert)
+			one.exec(t, "DELETE FROM mutexes WHERE unique_mutex = 'lock'")
+			hold, err := lock.TryAcquire(t.Context())
+			require.NoError(t, err)
+			_, err = one.db.Exec(insert)
+			require.Error(t, err, "the other program")
+			require.NoError(t, hold.Release())
+		}
+		one.exec(t, "INSERT INTO mutexes VALUES ('lock', 'me', CURRENT_TIMESTAMP - INTERVAL '1' HOUR)")
+		hold, err := lock.TryAcquire(t.Context())
+		require.NoError(t, err, "its time is over")
+		require.Zero(t, hold.Token())
+		one.exec(t, "DELETE FROM mutexes WHERE holder_id = 'me'")
+		one.exec(t, "DELETE FROM mutexes WHERE until <= CURRENT_TIMESTAMP")
+		require.NoError(t, hold.Release())
+	})
+}
+
+// A hold says why it was lost, and its release deletes only its own row.
+func TestKeyLockThatIsLost(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, _ := one.keyClient(t)
+		lock := one.keyLock(t, c, "lock")
+		for want, text := range map[string]string{
+			"its row was deleted":    "DELETE FROM mutexes",
+			`another holder, "me"`:   "UPDATE mutexes SET holder_id = 'me'",
+			"by the clock of the da": "UPDATE mutexes SET until = CURRENT_TIMESTAMP - INTERVAL '1' HOUR",
+		} {
+			hold := mustAcquire(t, lock)
+			one.exec(t, text)
+			<-hold.Done()
+			require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+			require.ErrorContains(t, hold.Err(), want)
+			one.exec(t, "DELETE FROM mutexes")
+		}
+		hold := mustAcquire(t, lock)
+		one.exec(t, "UPDATE mutexes SET holder_id = 'me'")
+		err := hold.Release()
+		require.ErrorIs(t, err, recipes.ErrForeignLost)
+		var n int
+		require.NoError(t, one.db.QueryRow("SELECT COUNT(*) FROM mutexes WHERE holder_id = 'me'").Scan(&n))
+		require.Equal(t, 1, n)
+	})
+}
+
+// A column of whole seconds does not look as if a renewal had failed.
+func TestKeyLockWithWholeSeconds(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		one.exec(t, "CREATE TABLE seconds (name varchar(100) PRIMARY KEY, holder varchar(200), expires_at timestamp(0) NULL)")
+		c, _ := one.client(t, sqllock.WithKeyTable(sqllock.KeyTable{Table: "seconds"}))
+		lock, err := c.KeyLock(strings.Repeat("x", 100))
+		require.NoError(t, err)
+		hold := mustAcquire(t, lock)
+		for range 3 {
+			for first := hold.ValidUntil(); !hold.ValidUntil().After(first); {
+				require.NoError(t, hold.Err())
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		require.NoError(t, hold.Release())
+	})
+}
