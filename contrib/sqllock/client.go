@@ -56,10 +56,20 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {
 	if err := option.Apply(cfg, opts); err != nil {
 		return nil, fmt.Errorf("sqllock: new client: %w", err)
 	}
+	if cfg.fair {
+		if err := checkTable(queueOf(cfg.table)); err != nil {
+			return nil, fmt.Errorf("sqllock: new client: WithFairQueue: %w", err)
+		}
+	}
 	d := &database{db: db, dialect: dialect, lease: cfg.lease, channel: cfg.channel}
 	t := newRows(d, cfg)
 	c := newClient(cfg, func() table { return t })
 	c.rows = t
+	if cfg.fair {
+		c.gates.open = true
+		q := newQueues(t, c)
+		c.leases.open = func() table { return &waiter{queues: q} }
+	}
 	c.sessions = newSessions(d, cfg)
 	if cfg.keyTable != nil {
 		c.keys = newKeys(d, *cfg.keyTable)
@@ -77,7 +87,8 @@ func newClient(cfg *config, open func() table) *Client {
 	return c
 }
 
-// CreateTable creates the table of locks, unless it exists: see Dialect.CreateTable.
+// CreateTable creates the table of locks, and that of WithFairQueue, unless they exist: see
+// Dialect.CreateTable.
 func (c *Client) CreateTable(ctx context.Context) error {
 	switch {
 	case c.config == nil:
@@ -85,12 +96,18 @@ func (c *Client) CreateTable(ctx context.Context) error {
 	case ctx == nil:
 		return fmt.Errorf("sqllock: create table: %w", framework.ErrNilContext)
 	}
-	text, err := c.dialect.CreateTable(c.config.table)
-	if err != nil {
-		return err
+	create := []func(table string) (string, error){c.dialect.CreateTable}
+	if c.fair {
+		create = append(create, c.dialect.CreateQueue)
 	}
-	if _, err := c.rows.db.ExecContext(ctx, text); err != nil {
-		return fmt.Errorf("sqllock: create table %s: %w", c.config.table, err)
+	for _, statement := range create {
+		text, err := statement(c.config.table)
+		if err != nil {
+			return err
+		}
+		if _, err := c.rows.db.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("sqllock: create table %s: %w", c.config.table, err)
+		}
 	}
 	return nil
 }

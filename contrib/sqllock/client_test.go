@@ -59,6 +59,8 @@ func TestBadInputIsNamed(t *testing.T) {
 	c, err := sqllock.New(db, sqllock.PostgreSQL, sqllock.WithTable("jobs.locks"), sqllock.WithOwner("me"))
 	require.NoError(t, err)
 	defer c.Close()
+	_, err = sqllock.New(db, sqllock.MySQL, sqllock.WithFairQueue(), sqllock.WithTable(strings.Repeat("x", 60)))
+	require.ErrorContains(t, err, "WithFairQueue: ")
 	_, err = c.KeyLock("a")
 	require.ErrorContains(t, err, "WithKeyTable")
 	for _, name := range []string{"", strings.Repeat("x", 256), "\xff", "a\x00"} {
@@ -71,6 +73,10 @@ func TestBadInputIsNamed(t *testing.T) {
 		_, err := sqllock.MySQL.CreateTable(table)
 		require.ErrorContains(t, err, "is not the name of a table")
 	}
+	_, err = sqllock.MySQL.CreateQueue("a b")
+	require.ErrorContains(t, err, "is not the name of a table")
+	_, err = sqllock.Dialect(3).CreateQueue("a")
+	require.ErrorContains(t, err, "Dialect(3)")
 	_, err = sqllock.Dialect(3).CreateTable("a")
 	require.ErrorContains(t, err, "Dialect(3)")
 	for want, row := range map[string]struct {

@@ -10,58 +10,70 @@ import (
 // gates lets one waiter of each lock ask the database. Further goroutines of the client wait in memory,
 // in the order in which they came.
 type gates struct {
+	open bool // each waiter asks the database
+
 	mu  sync.Mutex
 	all map[string]*gate // of locks that are waited for
 }
 
 type gate struct {
-	users int
 	turn  chan struct{} // full: a waiter asks the database
-	bell  chan struct{} // full: the lock may be free
+	bells map[chan struct{}]struct{}
 }
 
-// enter waits for the turn of the caller, which calls leave at the end.
+// enter waits for the turn of the caller, which calls leave at the end. The bell is full when the lock
+// may be free.
 func (g *gates) enter(ctx context.Context, name string) (bell <-chan struct{}, leave func(), err error) {
-	one := g.join(name)
+	one, own := g.join(name)
+	if g.open {
+		return own, func() { g.quit(name, own) }, nil
+	}
 	select {
 	case one.turn <- struct{}{}:
-		return one.bell, func() { <-one.turn; g.quit(name, one) }, nil
+		return own, func() { <-one.turn; g.quit(name, own) }, nil
 	case <-ctx.Done():
-		g.quit(name, one)
+		g.quit(name, own)
 		return nil, nil, ctx.Err()
 	}
 }
 
-func (g *gates) join(name string) *gate {
+func (g *gates) join(name string) (*gate, chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.all[name]
 	if one == nil {
-		one = &gate{turn: make(chan struct{}, 1), bell: make(chan struct{}, 1)}
+		one = &gate{turn: make(chan struct{}, 1), bells: map[chan struct{}]struct{}{}}
 		if g.all == nil {
 			g.all = map[string]*gate{}
 		}
 		g.all[name] = one
 	}
-	one.users++
-	return one
+	bell := make(chan struct{}, 1)
+	one.bells[bell] = struct{}{}
+	return one, bell
 }
 
-func (g *gates) quit(name string, one *gate) {
+func (g *gates) quit(name string, bell chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if one.users--; one.users == 0 {
+	one := g.all[name]
+	delete(one.bells, bell)
+	if len(one.bells) == 0 {
 		delete(g.all, name)
 	}
 }
 
-// wake has the waiter of a lock look at once.
+// wake has the waiters of a lock look at once.
 func (g *gates) wake(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if one := g.all[name]; one != nil {
+	one := g.all[name]
+	if one == nil {
+		return
+	}
+	for bell := range one.bells {
 		select {
-		case one.bell <- struct{}{}:
+		case bell <- struct{}{}:
 		default:
 		}
 	}

@@ -40,6 +40,7 @@ type config struct {
 	channel       string
 	listen        Listen
 	sessionTokens bool
+	fair          bool
 	keyTable      *KeyTable // nil: there is none
 	logger        *zap.Logger
 	metrics       metrics.Metrics
@@ -56,7 +57,15 @@ func defaults(d Dialect) *config {
 
 // statement returns a statement for the table of locks. UTC_TIMESTAMP depends on no time zone.
 func (c *config) statement(text string) statement {
-	return c.dialect.statement(text, "{table}", c.table, "{until}", "valid_until", "{mysql now}", "UTC_TIMESTAMP(6)")
+	return c.dialect.statement(text, "{table}", c.table, "{queue}", queueOf(c.table), "{until}", "valid_until", "{mysql now}", "UTC_TIMESTAMP(6)")
+}
+
+// notifying returns a statement that notifies of the row that it changes.
+func (c *config) notifying(text string) statement {
+	if c.channel != "" {
+		text = fmt.Sprintf(notifyText, text)
+	}
+	return c.statement(text)
 }
 
 // clip returns what can be a part of an owner.
@@ -135,6 +144,23 @@ func WithNotify(channel string, listen Listen) Option {
 			return errors.New("WithNotify: listen is nil")
 		}
 		c.channel, c.listen = channel, listen
+		return nil
+	}
+}
+
+// WithFairQueue has the waiters for a Lock acquire it in the order in which they came, in all clients.
+// They are in a second table: see Dialect.CreateQueue. A wait takes two more statements, and one at each
+// third of the lease. Each waiter asks the database, not only the first one of a client, and the next one
+// of the queue does so eight times as often as WithPoll says. One that was
+// not heard of for the lease loses its place. So a waiter that crashes when it is the next one delays
+// the others for a lease at most.
+//
+// TryAcquire fails with recipes.ErrNotAcquired if others wait, also if the lock is free. InTx does not
+// look at the queue. All clients of a lock should have the option: one without it acquires a free lock
+// although others wait.
+func WithFairQueue() Option {
+	return func(c *config) error {
+		c.fair = true
 		return nil
 	}
 }

@@ -72,18 +72,12 @@ type rows struct {
 }
 
 func newRows(d *database, c *config) *rows {
-	notify := func(text string) statement {
-		if c.channel != "" {
-			text = fmt.Sprintf(notifyText, text)
-		}
-		return c.statement(text)
-	}
 	return &rows{
 		database:      d,
 		readStatement: c.statement(readText), insertStatement: c.statement(insertText),
 		acquireStatement: c.statement(acquireText), renewStatement: c.statement(renewText),
-		releaseStatement: notify(releaseText), undoStatement: notify(undoText),
-		lockRowStatement: c.statement(readText + " FOR UPDATE"), takeStatement: notify(takeText),
+		releaseStatement: c.notifying(releaseText), undoStatement: c.notifying(undoText),
+		lockRowStatement: c.statement(readText + " FOR UPDATE"), takeStatement: c.notifying(takeText),
 		guardStatement: c.statement(guardText),
 	}
 }
@@ -102,11 +96,12 @@ func (t *rows) read(ctx context.Context, q request) (row, error) {
 // have written a time far ahead.
 const maxLeft = 100 * 365 * 24 * time.Hour
 
-// readRow reads a row with a lease. The clock makes the next token larger than tokens of a row that was
+// readRow reads a row with a lease, and more columns. The clock makes the next token larger than tokens of a row that was
 // deleted, or that a failover has lost.
-func readRow(ctx context.Context, db queries, s statement, v values) (row, error) {
+func readRow(ctx context.Context, db queries, s statement, v values, more ...any) (row, error) {
 	r, left, clock := row{there: true}, int64(0), int64(0)
-	err := db.QueryRowContext(ctx, s.text, s.args(v)...).Scan(&r.fence, &r.owner, &left, &clock)
+	columns := append([]any{&r.fence, &r.owner, &left, &clock}, more...)
+	err := db.QueryRowContext(ctx, s.text, s.args(v)...).Scan(columns...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row{}, nil
 	}
