@@ -216,9 +216,7 @@ func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err e
 // one makes one request, for which the database may wait. It may need a new connection, so it may take
 // longer than a renewal.
 func (a *attempt) one(ctx context.Context, waits time.Duration, fn func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, waits+min(a.c.lease/2, 5*time.Second))
-	defer cancel()
-	return fn(ctx)
+	return within(ctx, waits+min(a.c.lease/2, 5*time.Second), fn)
 }
 
 // read reads the row, and inserts it before if it is missing.

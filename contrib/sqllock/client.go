@@ -105,7 +105,11 @@ func (c *Client) CreateTable(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := c.rows.db.ExecContext(ctx, text); err != nil {
+		_, err = c.rows.db.ExecContext(ctx, text)
+		if err != nil { // PostgreSQL fails if another client creates the table meanwhile: then it is there now
+			_, err = c.rows.db.ExecContext(ctx, text)
+		}
+		if err != nil {
 			return fmt.Errorf("sqllock: create table %s: %w", c.config.table, err)
 		}
 	}
@@ -118,7 +122,7 @@ func (c *Client) Lock(name string) (*Lock, error) {
 	if err := c.checkName(name); err != nil {
 		return nil, fmt.Errorf("sqllock: lock: %w", err)
 	}
-	return &Lock{e: engine{c, c.leases, name}}, nil
+	return &Lock{engine{c, c.leases, name}}, nil
 }
 
 func (c *Client) checkName(name string) error {
@@ -139,15 +143,16 @@ func (c *Client) holder() string {
 // Close ends all holds and waits of the client, and releases the locks. It waits for all goroutines
 // of the client, and for the function of WithNotify. If the database does not answer, that takes up
 // to a third of the lease, at most 10 s, and the locks stay until their leases end. Further calls
-// wait, too. Close returns nil. Close of the zero value does nothing.
+// wait, too. Close returns nil. Close of the zero value does nothing. Do not call it from a logger or
+// from metrics of the client: it would wait for itself.
 func (c *Client) Close() error {
 	if c.config == nil {
 		return nil
 	}
 	c.mu.Lock()
 	c.closed = true
+	c.end() // before a hold finds that the client is closed
 	c.mu.Unlock()
-	c.end()
 	c.busy.Wait()
 	return nil
 }
@@ -207,9 +212,7 @@ func (c *Client) retry(ctx context.Context, within time.Duration, fn func(ctx co
 
 // one makes one request.
 func (c *Client) one(ctx context.Context, fn func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.limit())
-	defer cancel()
-	return fn(ctx)
+	return within(ctx, c.limit(), fn)
 }
 
 // listenOn receives notifications.

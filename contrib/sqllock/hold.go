@@ -55,7 +55,7 @@ func (g *grant) keep() {
 		select {
 		case <-g.stopped:
 			<-g.ended
-			if g.pending && g.c.ctx.Err() != nil { // Close has ended the release
+			if g.pending {
 				g.last()
 			}
 			return
@@ -81,10 +81,10 @@ func (g *grant) keep() {
 	}
 }
 
-// last releases the lock when the client is closed.
+// last releases the lock when the client is closed, or when Hold.Release has given up.
 func (g *grant) last() {
 	if err := g.c.cleanup(g.delete); err != nil && !errors.Is(err, recipes.ErrForeignLost) {
-		g.log("a lock could not be released when its client was closed: it ends with its lease", err)
+		g.log("a lock could not be released: it ends with its lease", err)
 	}
 }
 
@@ -93,9 +93,11 @@ func (g *grant) log(message string, err error) {
 }
 
 func (g *grant) renew() (applied bool, err error) {
-	ctx, cancel := context.WithTimeout(g.c.ctx, g.kind.renewal)
-	defer cancel()
-	return g.table.renew(ctx, g.request)
+	err = within(g.c.ctx, g.kind.renewal, func(ctx context.Context) (err error) {
+		applied, err = g.table.renew(ctx, g.request)
+		return err
+	})
+	return applied, err
 }
 
 // why returns why the lease could not be renewed.
@@ -108,7 +110,7 @@ func (g *grant) release(ctx context.Context) error {
 	defer close(g.ended)
 	g.stop()
 	err := g.c.retry(ctx, g.c.lease, g.delete)
-	g.pending = err != nil
+	g.pending = err != nil && !errors.Is(err, recipes.ErrForeignLost)
 	return err
 }
 

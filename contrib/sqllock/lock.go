@@ -2,17 +2,13 @@ package sqllock
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/docent-zk/docent/recipes"
 )
 
 // Lock is a lock with a lease, a recipes.Locker: see the package. It is safe for concurrent use, and
 // does not re-enter. The zero value fails to acquire.
-type Lock struct {
-	e     engine
-	there atomic.Bool // the row of the lock was inserted before InTx
-}
+type Lock struct{ e engine }
 
 // Name returns the name of the lock.
 func (l *Lock) Name() string { return l.e.name }

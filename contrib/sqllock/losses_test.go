@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"testing"
 	"time"
 
@@ -131,5 +132,62 @@ func TestRowDeletedBeforeATransaction(t *testing.T) {
 		require.Error(t, err)
 		require.NoError(t, tx.Commit())
 		require.Greater(t, mustAcquire(t, lock).Token(), got.token)
+	})
+}
+
+// A release that waits for a guarded transaction goes on when Hold.Release has given up.
+func TestReleaseGoesOn(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, _ := one.client(t, sqllock.WithLease(time.Hour))
+		lock := lockOf(t, c, "lock")
+		hold := mustAcquire(t, lock)
+		tx := begin(t, one.db, sql.LevelDefault)
+		require.NoError(t, lock.Guard(t.Context(), tx, hold.Token()))
+		require.ErrorIs(t, hold.Release(), recipes.ErrReleasePending)
+		require.NoError(t, tx.Commit())
+		require.NoError(t, mustAcquire(t, lock).Release())
+	})
+}
+
+// All instances of a program create the table when they start.
+func TestCreateTableAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		db := s.connect(t, s.addr, one.name)
+		const instances = 10
+		for round := range 3 {
+			c, err := sqllock.New(db, s.dialect, sqllock.WithTable(fmt.Sprintf("locks%d", round)), sqllock.WithFairQueue())
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, c.Close()) })
+			errs := make(chan error, instances)
+			for range instances {
+				go func() { errs <- c.CreateTable(t.Context()) }()
+			}
+			for range instances {
+				require.NoError(t, <-errs)
+			}
+		}
+	})
+}
+
+// A pool with one connection, which the transaction has, is enough for a name that was used before.
+func TestTransactionsNeedOneConnection(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		db := s.connect(t, s.addr, one.name)
+		db.SetMaxOpenConns(1)
+		c, err := sqllock.New(db, s.dialect)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		require.NoError(t, mustAcquire(t, lockOf(t, c, "lock")).Release())
+		before := db.Stats().WaitCount
+		for range 2 {
+			tx := begin(t, db, sql.LevelDefault)
+			_, err = lockOf(t, c, "lock").InTx(t.Context(), tx)
+			require.NoError(t, err)
+			require.NoError(t, tx.Commit())
+		}
+		require.Equal(t, before, db.Stats().WaitCount)
 	})
 }

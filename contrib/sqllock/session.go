@@ -236,18 +236,12 @@ func (s *session) ask(ctx context.Context, how statement) (bool, error) {
 	v := values{key: s.key, wait: s.waits}
 	err := conn.QueryRowContext(ctx, how.text, how.args(v)...).Scan(&yes)
 	switch {
-	case isLockTimeout(err):
+	case hasState(err, lockTimeout):
 		return false, nil
 	case err != nil:
 		s.end(err)
 	}
 	return yes.Bool, err
-}
-
-// isLockTimeout reports whether PostgreSQL has ended a wait for a lock. Its drivers have that method.
-func isLockTimeout(err error) bool {
-	var state interface{ SQLState() string }
-	return errors.As(err, &state) && state.SQLState() == "55P03"
 }
 
 func (s *session) current() *sql.Conn {

@@ -444,6 +444,60 @@ func TestAcquireIsUndone(t *testing.T) {
 	})
 }
 
+// PostgreSQL refuses a statement because of another one, and has not applied it.
+func TestStatementIsMadeAgainAfterASerializationFailure(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		c, _ := m.client(func(t table) table { return &conflicting{table: t} })
+		lock := lockOf(t, c)
+		hold, err := lock.TryAcquire(t.Context())
+		require.NoError(t, err)
+		_, err = lock.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		time.Sleep(2 * testLease)
+		require.NoError(t, hold.Err())
+		require.NoError(t, hold.Release())
+	})
+}
+
+// conflicting refuses each other statement.
+type conflicting struct {
+	table
+	n int
+}
+
+type conflict struct{}
+
+func (conflict) Error() string    { return "could not serialize access" }
+func (conflict) SQLState() string { return "40001" }
+
+func (c *conflicting) refuse() error {
+	if c.n++; c.n%2 == 1 {
+		return fmt.Errorf("refused: %w", conflict{})
+	}
+	return nil
+}
+
+func (c *conflicting) read(ctx context.Context, q request) (row, error) {
+	if err := c.refuse(); err != nil {
+		return row{}, err
+	}
+	return c.table.read(ctx, q)
+}
+
+func (c *conflicting) acquire(ctx context.Context, q request) (bool, error) {
+	if err := c.refuse(); err != nil {
+		return false, err
+	}
+	return c.table.acquire(ctx, q)
+}
+
+func (c *conflicting) renew(ctx context.Context, q request) (bool, error) {
+	if err := c.refuse(); err != nil {
+		return false, err
+	}
+	return c.table.renew(ctx, q)
+}
+
 // lossy loses the reply of an acquire.
 type lossy struct {
 	table

@@ -66,6 +66,8 @@ type database struct {
 // rows is the table of locks with a lease.
 type rows struct {
 	*database
+	there names // rows that are in the table, unless they were deleted
+
 	readStatement, insertStatement, acquireStatement, renewStatement statement
 	releaseStatement, undoStatement                                  statement
 	lockRowStatement, takeStatement, guardStatement                  statement
@@ -82,6 +84,30 @@ func newRows(d *database, c *config) *rows {
 	}
 }
 
+// States of PostgreSQL.
+const (
+	lockTimeout   = "55P03"
+	serialization = "40001"
+)
+
+// hasState reports whether PostgreSQL has answered with a state. Its drivers have that method.
+func hasState(err error, state string) bool {
+	var answer interface{ SQLState() string }
+	return errors.As(err, &answer) && answer.SQLState() == state
+}
+
+// within makes one request. It is made again if PostgreSQL has not applied it because of another one, at
+// its isolation levels repeatable read and serializable.
+func within(ctx context.Context, limit time.Duration, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		if err := fn(ctx); !hasState(err, serialization) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
 // queries is what *sql.DB and *sql.Tx have in common.
 type queries interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -89,7 +115,11 @@ type queries interface {
 }
 
 func (t *rows) read(ctx context.Context, q request) (row, error) {
-	return readRow(ctx, t.db, t.readStatement, q.values())
+	r, err := readRow(ctx, t.db, t.readStatement, q.values())
+	if r.there && err == nil {
+		t.there.add(q.name)
+	}
+	return r, err
 }
 
 // maxLeft is how long a row may be left to its owner, as far as a waiter is concerned. An operator may

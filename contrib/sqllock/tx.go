@@ -26,9 +26,11 @@ var errNilTx = errors.New("the transaction is nil")
 // database keeps the lock until it notices that: limit that time on the server, for PostgreSQL with
 // tcp_user_timeout and idle_in_transaction_session_timeout, for MySQL with wait_timeout.
 //
-// The transaction must be of the database of the client. The first call of a Lock needs another
-// connection for a moment, to insert the row if it is missing. InTx does not use ctx after it has
-// returned.
+// The transaction must be of the database of the client. For a name that the client has not used before,
+// InTx needs another connection for a moment, to insert the row if it is missing. It does not use ctx
+// after it has returned.
+//
+// Use the token only after tx is committed: after a rollback the next holder may have the same one.
 func (l *Lock) InTx(ctx context.Context, tx *sql.Tx) (token int64, err error) {
 	if err := l.checkTx(ctx, tx); err != nil {
 		return 0, fmt.Errorf("acquire in a transaction: %w", err)
@@ -52,12 +54,13 @@ func (l *Lock) checkTx(ctx context.Context, tx *sql.Tx) error {
 
 func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
 	d := l.e.c.rows
-	// Otherwise clients that miss the row would wait for the insert of this transaction. If it fails, they
-	// do.
-	if !l.there.Load() && l.e.c.one(ctx, func(ctx context.Context) error { return d.insert(ctx, l.e.name) }) == nil {
-		l.there.Store(true)
+	if !d.there.has(l.e.name) {
+		l.insertBefore(ctx)
 	}
 	r, err := l.lockRow(ctx, tx)
+	if err == nil {
+		d.there.add(l.e.name)
+	}
 	switch {
 	case err != nil:
 		return 0, err
@@ -65,6 +68,18 @@ func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
 		return 0, recipes.ErrNotAcquired
 	}
 	return r.next, d.exec(ctx, tx, d.takeStatement, values{name: l.e.name, next: r.next})
+}
+
+// insertBefore inserts the row outside of the transaction, if it is missing. Otherwise clients that miss
+// it would wait for the insert of the transaction. If it fails, they do.
+func (l *Lock) insertBefore(ctx context.Context) {
+	d, q := l.e.c.rows, request{name: l.e.name}
+	_ = l.e.c.one(ctx, func(ctx context.Context) error {
+		if r, err := d.read(ctx, q); err != nil || r.there {
+			return err
+		}
+		return d.insert(ctx, q.name)
+	})
 }
 
 // lockRow locks the row until tx ends, and inserts it before if it is missing.
