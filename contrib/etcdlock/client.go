@@ -55,7 +55,8 @@ func NewClient(etcd *clientv3.Client, opts ...Option) (*Client, error) {
 // Close ends all holds and waits of the client, revokes its lease, and waits for its goroutines. The
 // locks are free when it returns nil. If the servers do not answer within a third of the time to
 // live, and 10 s at most, it returns an error, and the locks are free when the lease expires. Later
-// calls return what the first one returned. Close does not close the client of etcd.
+// calls return what the first one returned. Close does not close the client of etcd. Do not call it
+// from a logger or from metrics of the client: it would wait for itself.
 func (c *Client) Close() error {
 	if c.close == nil {
 		return framework.ErrZeroValue
@@ -93,12 +94,12 @@ func (c *Client) startLocked(fn func()) bool {
 }
 
 // session returns the session for an acquire of a lock, once its lease is granted.
-func (c *Client) session(ctx context.Context, dir string) (*session, error) {
+func (c *Client) session(ctx context.Context) (*session, error) {
 	c.mu.Lock()
 	s := c.current
 	if s == nil || s.over() {
 		s = newSession(c)
-		if !c.startLocked(func() { s.run(dir) }) {
+		if !c.startLocked(s.run) {
 			c.mu.Unlock()
 			return nil, ErrClosed
 		}

@@ -41,6 +41,8 @@
 //	isolated former leader       no                  its renewals do not count
 //	a former leader that wakes   a moment            releases before 2024 may revoke the lease too early
 //	key deleted by an operator   a moment            ends when the watch tells
+//	key written by an operator   no                  ends when the key is read again; if the process
+//	                                                 crashes before, the key stays
 //	lease revoked                a moment            ends when the watch or a renewal tells
 //	data of all servers lost     until a renewal     ends with the next renewal; tokens start again
 //	restore from a backup        until a look        ends if its key is not in it; tokens go back

@@ -19,18 +19,28 @@ var (
 	// ErrLeaseLost is the reason for the loss of a hold whose lease was revoked or has expired. It is a
 	// part of Hold.Err.
 	ErrLeaseLost = errors.New("etcdlock: lease lost")
-	// ErrKeyDeleted is the reason for the loss of a hold whose key was deleted by another client. It is
-	// a part of Hold.Err.
+	// ErrKeyDeleted is the reason for the loss of a hold whose key was deleted by another client, or was
+	// written and so taken from its lease. It is a part of Hold.Err.
 	ErrKeyDeleted = errors.New("etcdlock: key deleted")
 )
+
+// errClosedBelow means that requests cannot be made any more.
+var errClosedBelow = errors.New("the client of etcd is closed")
 
 // errRevoked is the reason when etcd does not know the lease any more.
 var errRevoked = fmt.Errorf("%w: etcd has revoked it, or it has expired", ErrLeaseLost)
 
+var learner = rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)
+
 // transient reports whether a request that failed with err may succeed when it is made again, so
 // that an acquire goes on.
 func transient(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, rpctypes.ErrTooManyRequests) {
+	for _, passing := range []error{context.DeadlineExceeded, rpctypes.ErrTooManyRequests, rpctypes.ErrNotLeader} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	if strings.Contains(err.Error(), learner) { // the next request may go to another server
 		return true
 	}
 	switch codeOf(err) {

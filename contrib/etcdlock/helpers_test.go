@@ -69,6 +69,7 @@ func runIn(dir string, m *testing.M) (code int, err error) {
 // server is a process of etcd.
 type server struct {
 	dir, addr, peers, cluster string
+	joins                     bool // an existing cluster
 	cmd                       *exec.Cmd
 }
 
@@ -109,6 +110,9 @@ func (s *server) start() error {
 	s.cmd = exec.Command("etcd", "--name", s.peers, "--data-dir", s.dir, "--log-level", "fatal",
 		"--listen-client-urls", here, "--advertise-client-urls", here, "--listen-peer-urls", others,
 		"--initial-advertise-peer-urls", others, "--initial-cluster", s.cluster)
+	if s.joins {
+		s.cmd.Args = append(s.cmd.Args, "--initial-cluster-state", "existing")
+	}
 	if err := s.cmd.Start(); err != nil {
 		return fmt.Errorf("these tests need etcd: scripts/deps.sh etcd: %w", err)
 	}

@@ -51,7 +51,8 @@ func New(c *Client, name string) (*Lock, error) {
 //   - the error of ctx when it has ended, and recipes.ErrNotAcquired if other holders or waiters were
 //     seen. Nothing is left behind: the key is deleted in the background;
 //   - ErrClosed when the client is closed;
-//   - an error of etcd that a repetition would not change, such as a permission that is missing.
+//   - an error of etcd that a repetition would not change, such as a permission that is missing, or
+//     that the client of etcd is closed.
 func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.acquire(ctx, false) }
 
 // TryAcquire is Acquire that does not wait for other holders or waiters: it fails with
@@ -90,6 +91,8 @@ func (l *Lock) acquireUntil(ctx context.Context, try bool) (*recipes.Hold, error
 			return nil, l.failed(fmt.Errorf("%w: %w", recipes.ErrNotAcquired, ctxerr.Of(ctx)))
 		case ctx.Err() != nil:
 			return nil, l.failed(ctxerr.With(ctx, err))
+		case l.c.etcd.Ctx().Err() != nil:
+			return nil, l.failed(errClosedBelow)
 		case !again:
 			return nil, l.failed(err)
 		}
@@ -102,7 +105,7 @@ func (l *Lock) failed(err error) error { return fmt.Errorf("acquire %s: %w", l.n
 // attempt acquires the lock in one session. It sets seen when there are other clients before it. It
 // reports whether another attempt may succeed.
 func (l *Lock) attempt(ctx context.Context, try bool, seen *bool) (hold *recipes.Hold, again bool, err error) {
-	s, err := l.c.session(ctx, l.dir)
+	s, err := l.c.session(ctx)
 	if err != nil {
 		return nil, transient(err) || errors.Is(err, ErrLeaseLost), err
 	}

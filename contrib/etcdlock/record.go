@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -67,6 +68,7 @@ func (r *record) enqueue(ctx context.Context, only bool) (predecessor string, er
 		return "", err
 	}
 	r.asOf = answer.Header.Revision
+	r.s.dir.Store(&r.dir)
 	if answer.Succeeded {
 		r.rev = answer.Header.Revision
 		return r.last(ctx, keysOf(answer.Responses[1]))
@@ -129,7 +131,8 @@ func (r *record) before(ctx context.Context, limit int64) ([]*mvccpb.KeyValue, e
 		clientv3.WithMaxCreateRev(r.rev-1), clientv3.WithLimit(limit))...)
 	var answer *clientv3.TxnResponse
 	err := r.s.ask(ctx, func(ctx context.Context) (err error) {
-		answer, err = r.s.c.etcd.Txn(ctx).If(r.exists()).Then(read).Commit()
+		kept := clientv3.Compare(clientv3.LeaseValue(r.key), "=", r.s.id) // a put would have changed it
+		answer, err = r.s.c.etcd.Txn(ctx).If(r.exists(), kept).Then(read).Commit()
 		return err
 	})
 	switch {
@@ -203,7 +206,7 @@ func (r *record) release(ctx context.Context) error {
 	r.lose(nil)
 	r.s.c.remove(r)
 	err := r.delete(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, recipes.ErrForeignLost) {
 		r.leave()
 	}
 	return err
@@ -215,8 +218,9 @@ func (r *record) leave() {
 	r.s.c.start(func() { _ = r.delete(r.s.c.ctx) })
 }
 
-// delete deletes the key, if it is the one that this record has created. It returns nil when the
-// servers do not have the key any more, and otherwise an error after ctx has ended.
+// delete deletes the key, if it is the one that this record has created. It returns nil when it has
+// deleted the key, or the lease has ended, and recipes.ErrForeignLost if the key was deleted before. It
+// returns another error after ctx has ended.
 func (r *record) delete(ctx context.Context) error {
 	ctx, cancel := both(ctx, r.s.kept)
 	defer cancel()
@@ -224,12 +228,16 @@ func (r *record) delete(ctx context.Context) error {
 	if r.rev > 0 { // otherwise the key was not seen, but may be there
 		mine = append(mine, r.exists())
 	}
-	for {
-		err := r.s.within(ctx, func(ctx context.Context) error {
-			_, err := r.s.c.etcd.Txn(ctx).If(mine...).Then(clientv3.OpDelete(r.key)).Commit()
+	for repeated := false; ; repeated = true {
+		var answer *clientv3.TxnResponse
+		err := r.s.within(ctx, func(ctx context.Context) (err error) {
+			answer, err = r.s.c.etcd.Txn(ctx).If(mine...).Then(clientv3.OpDelete(r.key)).Commit()
 			return err
 		})
 		switch {
+		case err == nil && !answer.Succeeded && !repeated: // otherwise a request before may have deleted it
+			r.s.forget(r.key)
+			return fmt.Errorf("%w: %w", recipes.ErrForeignLost, ErrKeyDeleted)
 		case err == nil:
 			r.s.forget(r.key)
 			return nil

@@ -27,6 +27,7 @@ type session struct {
 
 	until   atomic.Pointer[time.Time] // the deadline
 	failure atomic.Pointer[error]     // of the last renewal that failed
+	dir     atomic.Pointer[string]    // a directory that the client may read; nil: none is known
 	doubt   atomic.Bool               // a request may create a key after the client has given the key up
 
 	mu   sync.Mutex
@@ -72,7 +73,7 @@ func (s *session) extend(sent time.Time) {
 
 // run gets the lease and renews it until it is lost. Then it waits until the servers have deleted the
 // keys, or deletes them when the client is closed.
-func (s *session) run(dir string) {
+func (s *session) run() {
 	defer s.free()
 	if err := s.open(); err != nil {
 		s.lose(err)
@@ -80,7 +81,7 @@ func (s *session) run(dir string) {
 		return
 	}
 	close(s.granted)
-	for s.renew(dir) {
+	for s.renew() {
 	}
 	expired := time.NewTimer(s.ttl)
 	defer expired.Stop()
@@ -106,10 +107,10 @@ func (s *session) open() error {
 
 // renew waits until it is time to renew the lease, and renews it. It reports false when the session is
 // lost.
-func (s *session) renew(dir string) bool {
+func (s *session) renew() bool {
 	pause(s.ctx, jitter(s.ttl/3))
 	for !s.over() {
-		err := s.renewOnce(dir)
+		err := s.renewOnce()
 		switch {
 		case err == nil:
 			s.sweep()
@@ -127,7 +128,7 @@ func (s *session) renew(dir string) bool {
 // may renew a lease in its own memory, while the lease expires at the new leader. Releases before 2024
 // do so. A read that is linearizable has the term of the true leader. If it is the term of the
 // renewal, the true leader has renewed the lease.
-func (s *session) renewOnce(dir string) error {
+func (s *session) renewOnce() error {
 	ctx, cancel := context.WithTimeout(s.ctx, s.perRequest())
 	defer cancel()
 	sent := time.Now()
@@ -135,12 +136,14 @@ func (s *session) renewOnce(dir string) error {
 	if err != nil {
 		return err
 	}
-	read, err := s.c.etcd.Get(ctx, dir, clientv3.WithCountOnly())
-	if err != nil {
-		return err
-	}
-	if read.Header.RaftTerm != term {
-		return errors.New("etcd has changed its leader meanwhile")
+	if dir := s.dir.Load(); dir != nil { // otherwise the lease has no key yet
+		read, err := s.c.etcd.Get(ctx, *dir, clientv3.WithCountOnly())
+		if err != nil {
+			return err
+		}
+		if read.Header.RaftTerm != term {
+			return errors.New("etcd has changed its leader meanwhile")
+		}
 	}
 	if s.over() { // the lease may have expired before it was renewed
 		return s.err()
@@ -251,6 +254,8 @@ func (s *session) ask(ctx context.Context, request func(ctx context.Context) err
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case s.c.etcd.Ctx().Err() != nil:
+			return errClosedBelow
 		case !transient(err):
 			return err
 		}

@@ -1,0 +1,112 @@
+package etcdlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/docent-zk/docent/contrib/etcdlock"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// Another client has acquired the lock before the holder has learned that its key was deleted.
+func TestReleaseOfAHoldThatWasTakenAway(t *testing.T) {
+	c := connect(t, etcd.addr)
+	hold := acquire(t, newLock(t, newClient(t, c), t.Name()))
+	_, err := c.Delete(bounded(t), keys(t, c, t.Name())[0])
+	require.NoError(t, err)
+	err = hold.Release()
+	require.ErrorIs(t, err, recipes.ErrForeignLost)
+	require.ErrorIs(t, err, etcdlock.ErrKeyDeleted)
+}
+
+// The first lock of a client is one that its user may not use. Its lease is renewed nevertheless.
+func TestRightsOfTheFirstLock(t *testing.T) {
+	srv := startCluster(t, 1)[0]
+	root, ctx := connect(t, srv.addr), bounded(t)
+	const both = clientv3.PermissionType(clientv3.PermReadWrite)
+	for _, step := range []func() error{
+		func() error { _, err := root.UserAdd(ctx, "root", "pw"); return err },
+		func() error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := root.UserAdd(ctx, "app", "pw"); return err },
+		func() error { _, err := root.RoleAdd(ctx, "app"); return err },
+		func() error {
+			_, err := root.RoleGrantPermission(ctx, "app", "app/", clientv3.GetPrefixRangeEnd("app/"), both)
+			return err
+		},
+		func() error { _, err := root.UserGrantRole(ctx, "app", "app"); return err },
+		func() error { _, err := root.AuthEnable(ctx); return err },
+	} {
+		require.NoError(t, step())
+	}
+	app, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{srv.addr}, Logger: zap.NewNop(), Username: "app", Password: "pw",
+	})
+	require.NoError(t, err)
+	defer app.Close()
+	c := newClient(t, app)
+	_, err = newLock(t, c, "other/lock").TryAcquire(ctx)
+	require.ErrorContains(t, err, "permission denied")
+	hold := acquire(t, newLock(t, c, "app/lock"))
+	for first := hold.ValidUntil(); !hold.ValidUntil().After(first); time.Sleep(10 * time.Millisecond) {
+		require.NoError(t, hold.Err())
+	}
+	require.NoError(t, hold.Release())
+	require.NoError(t, c.Close())
+}
+
+// A learner refuses requests that the other servers answer.
+func TestLearnerAmongTheServers(t *testing.T) {
+	all, err := newCluster(t.TempDir(), 2)
+	require.NoError(t, err)
+	first, learner := all[0], all[1]
+	first.cluster, learner.joins = first.peers+"=http://"+first.peers, true
+	require.NoError(t, first.start())
+	t.Cleanup(first.kill)
+	require.NoError(t, first.ready())
+	admin := connect(t, first.addr)
+	_, err = admin.MemberAddAsLearner(bounded(t), []string{"http://" + learner.peers})
+	require.NoError(t, err)
+	require.NoError(t, learner.start())
+	t.Cleanup(learner.kill)
+	for { // it answers
+		if _, err = connect(t, learner.addr).Status(bounded(t), learner.addr); err == nil {
+			break
+		}
+	}
+	lock := newLock(t, newClient(t, connect(t, first.addr+","+learner.addr), etcdlock.WithTTL(10*time.Second)), "lock")
+	for range 20 {
+		require.NoError(t, acquire(t, lock).Release())
+	}
+}
+
+// A waiter ends when the client of etcd is closed below it.
+func TestWaiterWhoseClientOfEtcdIsClosed(t *testing.T) {
+	own, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.addr}, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	lock := newLock(t, newClient(t, own), t.Name())
+	acquire(t, lock)
+	waited := make(chan error, 1)
+	go func() {
+		_, err := lock.Acquire(t.Context())
+		waited <- err
+	}()
+	awaitKeys(t, connect(t, etcd.addr), t.Name(), 2)
+	require.NoError(t, own.Close())
+	require.ErrorContains(t, <-waited, "the client of etcd is closed")
+}
+
+// An operator writes the key of a holder, which takes it from its lease. The hold ends, and the key is
+// deleted.
+func TestKeyThatIsWritten(t *testing.T) {
+	admin := connect(t, etcd.addr)
+	hold := acquire(t, newLock(t, newClient(t, connect(t, etcd.addr)), t.Name()))
+	_, err := admin.Put(bounded(t), keys(t, admin, t.Name())[0], "note")
+	require.NoError(t, err)
+	<-hold.Done()
+	require.ErrorIs(t, hold.Err(), etcdlock.ErrKeyDeleted)
+	awaitKeys(t, admin, t.Name(), 0)
+}
