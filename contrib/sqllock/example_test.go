@@ -3,12 +3,14 @@ package sqllock_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log"
 
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/fence"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -99,6 +101,101 @@ func ExampleDialect_FencedUpdate() {
 	}
 	fmt.Println(text)
 	// Output: UPDATE accounts SET owner = $1, balance = $2, fence = $3 WHERE id = $4 AND fence <= $5
+}
+
+// A late write of a former holder is refused.
+func ExampleCheckFenced() {
+	db := exampleDB()
+	defer db.Close()
+	ctx := context.Background()
+	for _, text := range []string{
+		"CREATE TABLE IF NOT EXISTS accounts (id int PRIMARY KEY, balance int, fence bigint NOT NULL DEFAULT 0)",
+		"INSERT INTO accounts VALUES (1, 0) ON CONFLICT DO NOTHING",
+	} {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			log.Fatal(err)
+		}
+	}
+	text, err := sqllock.PostgreSQL.FencedUpdate("accounts", "fence", []string{"balance"}, []string{"id"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	write := func(token int64, balance int) error {
+		result, err := db.ExecContext(ctx, text, balance, token, 1, token)
+		if err != nil {
+			return err // not known whether it was applied
+		}
+		return sqllock.CheckFenced(result)
+	}
+	const former, holder = 7, 8 // Hold.Token
+	fmt.Println(write(holder, 100))
+	err = write(former, 50)
+	fmt.Println(errors.Is(err, fence.ErrStale))
+	// Output:
+	// <nil>
+	// true
+}
+
+// The lock is free as soon as the connection of a holder that has crashed ends.
+func ExampleClient_SessionLock() {
+	db := exampleDB()
+	defer db.Close()
+	client, err := sqllock.New(db, sqllock.PostgreSQL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	lock, err := client.SessionLock("nightly report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = recipes.Do(context.Background(), lock, func(ctx context.Context, hold *recipes.Hold) error {
+		_, err := lock.TryAcquire(ctx)
+		fmt.Println(err)
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: acquire nightly report: recipes: not acquired
+}
+
+// Another program has inserted a row, which is its lock.
+func ExampleClient_KeyLock() {
+	db := exampleDB()
+	defer db.Close()
+	ctx := context.Background()
+	for _, text := range []string{
+		"CREATE TABLE IF NOT EXISTS job_lock (job varchar(64) UNIQUE, holder_id varchar(64), expires_at timestamptz)",
+		"INSERT INTO job_lock VALUES ('report', 'host 7', now() + interval '1 hour')",
+	} {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			log.Fatal(err)
+		}
+	}
+	client, err := sqllock.New(db, sqllock.PostgreSQL, sqllock.WithOwner("host 8"),
+		sqllock.WithKeyTable(sqllock.KeyTable{Table: "job_lock", Name: "job", Holder: "holder_id"}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	lock, err := client.KeyLock("report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = lock.TryAcquire(ctx)
+	fmt.Println(err)
+	if _, err := db.ExecContext(ctx, "DELETE FROM job_lock WHERE holder_id = 'host 7'"); err != nil {
+		log.Fatal(err)
+	}
+	hold, err := lock.TryAcquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(hold.Release())
+	// Output:
+	// acquire report: recipes: not acquired
+	// <nil>
 }
 
 // With pgx, a connection of the pool of database/sql receives the notifications.
