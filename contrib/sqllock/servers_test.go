@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -50,6 +51,10 @@ var started struct {
 }
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // the tests mostly wait
+		panic(err)
+	}
 	code := m.Run()
 	for _, s := range started.all {
 		s.stop()
@@ -323,9 +328,10 @@ func (s *server) connect(t testing.TB, addr, database string) *sql.DB {
 	return db
 }
 
-// each runs a test with each dialect, at the same time.
+// each runs a test with each dialect, at the same time as other tests.
 func each(t *testing.T, test func(t *testing.T, s *server)) {
 	t.Helper()
+	t.Parallel()
 	for d := range servers {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
