@@ -40,9 +40,9 @@ type Client struct {
 
 // New returns a client for the locks in a database, which must have the table: see
 // Client.CreateTable. It makes no request. The database remains the caller's: close it after the
-// client. A lock has no connection of its own. The statements of acquires and renewals need one for a
-// moment, so a limit of connections (sql.DB.SetMaxOpenConns) must leave one for renewals. Its
-// connections must commit each statement by itself (autocommit), as is the default.
+// client. Except for a SessionLock, a lock has no connection of its own. The statements of acquires and
+// renewals need one for a moment, so a limit of connections (sql.DB.SetMaxOpenConns) must leave one for
+// renewals. Its connections must commit each statement by itself (autocommit), as is the default.
 //
 // New returns an error if db is nil, or if the dialect or an option is not valid.
 func New(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {
@@ -56,10 +56,8 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {
 	if err := option.Apply(cfg, opts); err != nil {
 		return nil, fmt.Errorf("sqllock: new client: %w", err)
 	}
-	if cfg.fair {
-		if err := checkTable(queueOf(cfg.table)); err != nil {
-			return nil, fmt.Errorf("sqllock: new client: WithFairQueue: %w", err)
-		}
+	if err := checkTable(queueOf(cfg.table)); cfg.fair && err != nil {
+		return nil, fmt.Errorf("sqllock: new client: WithFairQueue: %w", err)
 	}
 	d := &database{db: db, dialect: dialect, lease: cfg.lease, channel: cfg.channel}
 	t := newRows(d, cfg)

@@ -12,7 +12,19 @@
 //
 // The package imports database/sql and no driver. Curator has no counterpart.
 //
-// # The table
+// # Kinds
+//
+// The kinds differ in what the database has of a lock. They do not exclude each other.
+//
+//	kind           in the database              free after a crash  token         for
+//	Lock           a row with a lease           a lease             yes           most programs
+//	Lock.InTx      a lock of that row           at once             not needed    one transaction
+//	SessionLock    a lock of a connection       at once             by an option  short waits after crashes
+//	KeyLock        a row with a unique key      a lease             no            locks of other programs
+//
+// InTx and Lock exclude each other.
+//
+// # The table of Lock
 //
 // Each lock is a row, which has the name, the fencing token (fence), the owner, and until when the lock
 // is the owner's (valid_until) by the clock of the database. [Dialect.CreateTable] has the statement
@@ -38,19 +50,24 @@
 // of all clients. They all look then, one reads that the lock is free and acquires it. There is no order
 // among clients.
 //
+// With [WithFairQueue] the waiters for a Lock have an order among all clients. They are rows of a second
+// table, in the order in which they came, each with a lease of its own.
+//
+// The waiters for a SessionLock wait in the database, which wakes them.
+//
 // # Locks and transactions
 //
 // Where the data is in the same database, a transaction needs no lease: [Lock.InTx] acquires the lock
 // until the transaction ends. [Lock.Guard] has a transaction of a holder fail if the hold has been
 // lost. Neither needs a token in the data, and both are safe in all cases of the table below but the
-// last.
-// For data elsewhere in SQL, [Dialect.FencedUpdate] has the UPDATE that compares tokens.
+// last. For data elsewhere in SQL, [Dialect.FencedUpdate] has the UPDATE that compares tokens, and
+// [CheckFenced] tells whether it was applied.
 //
 // # Promises
 //
 // A hold ends by a local deadline, which is reckoned from before the request was sent and is a 20th
-// earlier than the lease. The table says what happens without a token in the data and without a
-// guard:
+// earlier than the lease. The tables say what happens without a token in the data and without a
+// guard. For Lock and KeyLock:
 //
 //	event                                     what the lock does
 //	the holder is paused                      its hold has ended at the first look after it; a request
@@ -69,8 +86,46 @@
 //	restart without its disk                  all holds are lost, and end at their next renewal: two
 //	                                          holders for up to a lease
 //	the holder is cut off                     its hold has ended before the lease, then others acquire
+//	an operator takes the lock                the hold ends at its next renewal, after a third of the lease
 //	several servers that take writes          unsafe: their clocks differ; write to one of them
 //
-// Statements are made one at a time, outside of transactions, so connection poolers such as PgBouncer
-// may have any mode. Only LISTEN needs a connection that stays.
+// A KeyLock has no token, so where the token is needed it is unsafe. For SessionLock:
+//
+//	event                                     what the lock does
+//	the holder is paused                      as Lock; the database ends the session after the lease
+//	the clock of the database is set forward  nothing
+//	the clock of the database is set back     in PostgreSQL a silent session lasts longer by that
+//	the clock of this machine is set          as Lock
+//	failover, of any kind                     the lock is lost: two holders until the next request of the
+//	                                          hold, after a third of the lease, or until the deadline if
+//	                                          the connection tells nothing
+//	restart of the server, with its disk      the same
+//	or without
+//	the holder is cut off                     its hold has ended before the lease, then others acquire
+//	an operator ends the session              two holders until the next request of the hold
+//	several servers that take writes          unsafe: each has locks of its own
+//
+// For transactions that have called InTx or Guard:
+//
+//	event                                     what the lock does
+//	a pause, clocks that are set              nothing: what is not committed is not there
+//	the holder is cut off                     the lock stays until the database notices it: see Lock.InTx
+//	failover, restart with the disk           the transaction fails
+//	failover, asynchronous replication        the last transactions may be lost, as all that they wrote
+//	several servers that take writes          unsafe
+//
+// # Settings
+//
+// Statements of Lock and KeyLock are made one at a time, outside of transactions. So poolers such as
+// PgBouncer may have any mode. InTx and Guard need the mode transaction or session, and LISTEN and
+// SessionLock need the mode session. Drivers that cache prepared statements may need another setting
+// behind a pooler, such as default_query_exec_mode=exec of pgx.
+//
+// The names of tables and columns must not be words that SQL reserves. MySQL with
+// binlog_format=STATEMENT needs the isolation level repeatable read.
+//
+// MySQL 8 has not been run. What is known to differ from MariaDB: GET_LOCK takes whole seconds, so a
+// SessionLock polls if its lease is less than 3 s, as it does with MariaDB here. A server that has ended
+// a silent session says so to the client (error 4031). VALUES() in ON DUPLICATE KEY UPDATE, which
+// KeyLock and WithFairQueue use, is deprecated since 8.0.20 and works.
 package sqllock

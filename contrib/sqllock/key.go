@@ -95,8 +95,9 @@ func (l *KeyLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 
 // The statements.
 const (
-	readKeyText    = `SELECT {holder}, {left} FROM {table} WHERE {name} = :name`
-	renewKeyText   = `UPDATE {table} SET {until} = {later} WHERE {name} = :name AND {holder} = :owner AND {until} > {now}`
+	readKeyText  = `SELECT {holder}, {left} FROM {table} WHERE {name} = :name`
+	renewKeyText = `UPDATE {table} SET {until} = {later}
+		WHERE {name} = :name AND {holder} = :owner AND {until} > {now}`
 	releaseKeyText = `DELETE FROM {table} WHERE {name} = :name AND {holder} = :owner`
 )
 

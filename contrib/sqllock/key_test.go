@@ -114,7 +114,9 @@ func TestKeyLockThatIsLost(t *testing.T) {
 func TestKeyLockWithWholeSeconds(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		one.exec(t, "CREATE TABLE seconds (name varchar(100) PRIMARY KEY, holder varchar(200), expires_at timestamp(0) NULL)")
+		one.exec(t, `CREATE TABLE seconds (
+			name varchar(100) PRIMARY KEY, holder varchar(200), expires_at timestamp(0) NULL
+		)`)
 		c, _ := one.client(t, sqllock.WithKeyTable(sqllock.KeyTable{Table: "seconds"}))
 		lock, err := c.KeyLock(strings.Repeat("x", 100))
 		require.NoError(t, err)

@@ -99,7 +99,8 @@ func TestLockThatIsParked(t *testing.T) {
 
 // An operator locks the row, and deletes it while InTx waits.
 func TestRowDeletedBeforeATransaction(t *testing.T) {
-	const waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+	const waiting = `SELECT COUNT(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND wait_event_type = 'Lock'`
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
 		c, _ := one.client(t)
@@ -157,7 +158,8 @@ func TestCreateTableAtOnce(t *testing.T) {
 		db := s.connect(t, s.addr, one.name)
 		const instances = 10
 		for round := range 3 {
-			c, err := sqllock.New(db, s.dialect, sqllock.WithTable(fmt.Sprintf("locks%d", round)), sqllock.WithFairQueue())
+			table := sqllock.WithTable(fmt.Sprintf("locks%d", round))
+			c, err := sqllock.New(db, s.dialect, table, sqllock.WithFairQueue())
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, c.Close()) })
 			errs := make(chan error, instances)

@@ -57,7 +57,8 @@ func defaults(d Dialect) *config {
 
 // statement returns a statement for the table of locks. UTC_TIMESTAMP depends on no time zone.
 func (c *config) statement(text string) statement {
-	return c.dialect.statement(text, "{table}", c.table, "{queue}", queueOf(c.table), "{until}", "valid_until", "{mysql now}", "UTC_TIMESTAMP(6)")
+	return c.dialect.statement(text, "{table}", c.table, "{queue}", queueOf(c.table),
+		"{until}", "valid_until", "{mysql now}", "UTC_TIMESTAMP(6)")
 }
 
 // notifying returns a statement that notifies of the row that it changes.
@@ -130,9 +131,9 @@ func WithOwner(label string) Option {
 type Listen func(ctx context.Context, channel string, notified func(payload string)) error
 
 // WithNotify has releases wake waiters by NOTIFY on a channel of PostgreSQL, which has small ASCII
-// letters, digits and _ only: LISTEN folds capital letters, and NOTIFY does not. All clients of a lock should have it: the release of a client without it is
-// found at the next poll. Waiters go on to poll, because a notification may be missed while listen
-// connects. With it WithPoll may be longer.
+// letters, digits and _ only: LISTEN folds capital letters, and NOTIFY does not. All clients of a lock
+// should have it: the release of a client without it is found at the next poll. Waiters go on to poll,
+// because a notification may be missed while listen connects. With it WithPoll may be longer.
 func WithNotify(channel string, listen Listen) Option {
 	return func(c *config) error {
 		switch {

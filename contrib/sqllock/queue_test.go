@@ -44,6 +44,18 @@ func TestFairQueue(t *testing.T) {
 	each(t, func(t *testing.T, s *server) { locktest.Run(t, fairContract(s)) })
 }
 
+func TestFairQueueWithNotifications(t *testing.T) {
+	t.Parallel()
+	s := serverOf(t, sqllock.PostgreSQL)
+	with := fairContract(s)
+	with.Client = func(t testing.TB, name string) locktest.Client {
+		db := s.connect(t, s.addr, s.site(t).name)
+		notify := []sqllock.Option{sqllock.WithNotify("locks", listenBy(db)), sqllock.WithPoll(lease)}
+		return fairContract(s, notify...).Client(t, name)
+	}
+	locktest.Run(t, with)
+}
+
 // enqueue starts an acquire, and returns when it is in the queue as the last of n.
 func (s *site) enqueue(t *testing.T, c *sqllock.Client, n int) <-chan *recipes.Hold {
 	t.Helper()

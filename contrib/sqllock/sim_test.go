@@ -249,9 +249,9 @@ func seeds() uint64 {
 	return n
 }
 
-// A fourth of the seeds are for KeyLocks. Requests and replies are lost and late, clients are cut off and closed, contexts end at any moment,
+// Requests and replies are lost and late, clients are cut off and closed, contexts end at any moment,
 // and the clock of the database is faster or slower. No two holds are valid at a time, tokens grow, and
-// in the end nothing is left.
+// in the end nothing is left. A fourth of the seeds are for KeyLocks.
 func TestSimulated(t *testing.T) {
 	var holds, lost, late int
 	for seed := range seeds() {
