@@ -17,7 +17,7 @@ var (
 	// ErrClosed means that the Client is closed.
 	ErrClosed = errors.New("etcdlock: client closed")
 	// ErrLeaseLost is the reason for the loss of a hold whose lease was revoked or has expired. It is a
-	// part of Hold.Err.
+	// part of Hold.Err, unless the deadline of the hold was reached first.
 	ErrLeaseLost = errors.New("etcdlock: lease lost")
 	// ErrKeyDeleted is the reason for the loss of a hold whose key was deleted by another client, or was
 	// written and so taken from its lease. It is a part of Hold.Err.

@@ -110,3 +110,14 @@ func TestKeyThatIsWritten(t *testing.T) {
 	require.ErrorIs(t, hold.Err(), etcdlock.ErrKeyDeleted)
 	awaitKeys(t, admin, t.Name(), 0)
 }
+
+// Close deletes the key that an operator has taken from its lease.
+func TestCloseWithAKeyThatIsWritten(t *testing.T) {
+	admin := connect(t, etcd.addr)
+	c := newClient(t, connect(t, etcd.addr))
+	acquire(t, newLock(t, c, t.Name()))
+	_, err := admin.Put(bounded(t), keys(t, admin, t.Name())[0], "note")
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.Empty(t, keys(t, admin, t.Name()))
+}

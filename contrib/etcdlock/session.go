@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -199,6 +201,9 @@ func (s *session) revoke() {
 	defer cancel()
 	_, err := s.c.etcd.Revoke(ctx, s.id)
 	if err == nil || errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		for _, key := range s.remaining() { // only one that was written by another client is there
+			_, _ = s.c.etcd.Delete(ctx, key)
+		}
 		return
 	}
 	s.c.mu.Lock()
@@ -221,6 +226,13 @@ func (s *session) has(key string) bool {
 	defer s.mu.Unlock()
 	_, ok := s.keys[key]
 	return ok
+}
+
+// remaining returns the keys that are not known to be deleted.
+func (s *session) remaining() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.keys))
 }
 
 func (s *session) forget(key string) {
