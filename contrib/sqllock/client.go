@@ -196,7 +196,7 @@ func (c *Client) retry(ctx context.Context, within time.Duration, fn func(ctx co
 	for {
 		closed := c.ctx.Err() != nil
 		err := c.one(ctx, fn)
-		if err == nil || closed || errors.Is(err, recipes.ErrForeignLost) {
+		if err == nil || closed || errors.Is(err, recipes.ErrForeignLost) || errors.Is(err, errSessionEnded) {
 			return err
 		}
 		select {

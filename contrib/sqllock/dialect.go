@@ -139,10 +139,11 @@ var fragments = map[Dialect]*strings.Replacer{
 const (
 	readText   = `SELECT fence, COALESCE(owner, ''), {left}, {clock} FROM {table} WHERE name = :name`
 	insertText = `INSERT INTO {table} (name, fence, valid_until) VALUES (:name, 0, {now}) {unless there}`
-	// An acquire does not wait for a transaction that has locked the row.
+	// An acquire does not wait for a transaction that has locked the row. LIMIT keeps MySQL 8 from merging
+	// the query into the UPDATE, which may not read its own table.
 	acquireText = `{acquire}`
 	freeRowText = `SELECT name FROM {table} WHERE name = :name AND fence = :seen
-		AND (owner IS NULL OR valid_until <= {now}) FOR UPDATE SKIP LOCKED`
+		AND (owner IS NULL OR valid_until <= {now}) LIMIT 1 FOR UPDATE SKIP LOCKED`
 	renewText = `UPDATE {table} SET valid_until = {later}
 		WHERE name = :name AND owner = :owner AND fence = :fence AND valid_until > {now}`
 	releaseText = `UPDATE {table} SET owner = NULL, valid_until = {now}

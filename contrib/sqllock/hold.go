@@ -23,6 +23,7 @@ type grant struct {
 	stopped chan struct{} // closed when the hold is released, or lost
 	ended   chan struct{} // closed when release has returned
 	pending bool          // release has failed; set before
+	doubt   atomic.Bool   // a release without an answer may have been applied
 	lost    chan struct{} // closed when the row is no longer of this hold
 	reason  error         // why; set before
 }
@@ -115,7 +116,11 @@ func (g *grant) release(ctx context.Context) error {
 }
 
 func (g *grant) delete(ctx context.Context) error {
-	if err := g.table.release(ctx, g.request); err != nil {
+	err := g.table.release(ctx, g.request)
+	switch {
+	case errors.Is(err, recipes.ErrForeignLost) && g.doubt.Load(): // others have the lock since
+	case err != nil:
+		g.doubt.Store(true)
 		return err
 	}
 	g.kind.gates.wake(g.request.name)

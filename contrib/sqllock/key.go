@@ -2,9 +2,11 @@ package sqllock
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/docent-zk/docent/recipes"
@@ -38,7 +40,8 @@ type KeyTable struct {
 	// Name is the column of the lock's name, which has a unique key. "" means "name".
 	Name string
 	// Holder is the column of the holder, a text. A holder is the label of WithOwner, a space, and 26
-	// letters and digits, or only these if the label is "". "" means "holder".
+	// letters and digits, or only these if the label is "". It must fit into the column. "" means
+	// "holder".
 	Holder string
 	// Expires is the column of the time, in PostgreSQL timestamptz, in MySQL DATETIME(6) or
 	// TIMESTAMP(6). "" means "expires_at". If it has whole seconds, the lease must be 10 s or more. If it
@@ -147,10 +150,23 @@ func (t *keys) insert(context.Context, string) error { return nil }
 // acquire reads the row afterwards: how many rows a statement has changed depends on the settings of
 // the driver.
 func (t *keys) acquire(ctx context.Context, q request) (bool, error) {
-	if _, err := t.change(ctx, t.acquireStatement, q.values()); err != nil {
+	changed, err := t.change(ctx, t.acquireStatement, q.values())
+	if err != nil {
 		return false, err
 	}
-	return t.has(ctx, q)
+	r, err := t.read(ctx, q)
+	if err == nil && changed && r.owner != q.owner && cutFrom(q.owner, r.owner) {
+		cut := request{name: q.name, owner: r.owner}
+		return false, errors.Join(fmt.Errorf("the column has cut the holder %q to %q", q.owner, r.owner), t.undo(ctx, cut))
+	}
+	return r.owner == q.owner && r.left > 0, err
+}
+
+// cutFrom reports whether a database that is not strict has cut a holder. What it has left must have
+// enough of the random letters, which end it.
+func cutFrom(holder, rest string) bool {
+	const enough = 10
+	return len(rest) >= len(holder)-len(rand.Text())+enough && strings.HasPrefix(holder, rest)
 }
 
 // has reports whether the row is that of a request.

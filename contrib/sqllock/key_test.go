@@ -1,10 +1,12 @@
 package sqllock_test
 
 import (
+	"database/sql"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
@@ -129,4 +131,25 @@ func TestKeyLockWithWholeSeconds(t *testing.T) {
 		}
 		require.NoError(t, hold.Release())
 	})
+}
+
+// A column that cuts the holder is named, instead of a holder that is not known.
+func TestKeyLockWhoseHolderIsCut(t *testing.T) {
+	s := serverOf(t, sqllock.MySQL)
+	one := s.site(t)
+	one.mutexes(t)
+	config := mysql.NewConfig()
+	config.User, config.Net, config.Addr, config.DBName = "root", "tcp", s.addr, one.name
+	config.Params = map[string]string{"sql_mode": "''"}
+	connector, err := mysql.NewConnector(config)
+	require.NoError(t, err)
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	c, err := sqllock.New(db, s.dialect, sqllock.WithKeyTable(theirs), sqllock.WithOwner("a label of its own"))
+	require.NoError(t, err)
+	defer c.Close()
+	lock, err := c.KeyLock("lock")
+	require.NoError(t, err)
+	_, err = lock.TryAcquire(t.Context())
+	require.ErrorContains(t, err, "has cut the holder")
 }

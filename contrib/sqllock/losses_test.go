@@ -54,6 +54,18 @@ func TestReleaseOfAHoldThatWasTakenAway(t *testing.T) {
 	})
 }
 
+// awaitRowLock waits until a statement waits for a row.
+func (s *site) awaitRowLock(t testing.TB) {
+	t.Helper()
+	text := "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+	if s.dialect == sqllock.PostgreSQL {
+		text = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+	}
+	for n := 0; n == 0; time.Sleep(time.Millisecond) {
+		require.NoError(t, s.db.QueryRow(text).Scan(&n))
+	}
+}
+
 // The database does not answer a release when Close ends it, and answers a moment later.
 func TestCloseDuringARelease(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
@@ -99,8 +111,6 @@ func TestLockThatIsParked(t *testing.T) {
 
 // An operator locks the row, and deletes it while InTx waits.
 func TestRowDeletedBeforeATransaction(t *testing.T) {
-	const waiting = `SELECT COUNT(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND wait_event_type = 'Lock'`
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
 		c, _ := one.client(t)
@@ -120,9 +130,7 @@ func TestRowDeletedBeforeATransaction(t *testing.T) {
 			token, err := lock.InTx(t.Context(), tx)
 			taken <- result{token, err}
 		}()
-		for n := 0; n == 0 && s.dialect == sqllock.PostgreSQL; { // in MySQL its insert waits
-			require.NoError(t, one.db.QueryRow(waiting).Scan(&n))
-		}
+		one.awaitRowLock(t)
 		_, err = operator.Exec("DELETE FROM docent_locks")
 		require.NoError(t, err)
 		require.NoError(t, operator.Commit())

@@ -151,8 +151,9 @@ func WithNotify(channel string, listen Listen) Option {
 
 // WithFairQueue has the waiters for a Lock acquire it in the order in which they came, in all clients.
 // They are in a second table: see Dialect.CreateQueue. A wait takes two more statements, and one at each
-// third of the lease. Each waiter asks the database, not only the first one of a client, and the next one
-// of the queue does so eight times as often as WithPoll says. One that was
+// third of the lease. Each waiter asks the database, not only the first one of a client. The next one of
+// the queue does so eight times as often as WithPoll says, the one behind it four times, and so on. A
+// hand-over to another client takes about that long, unless WithNotify is used. One that was
 // not heard of for the lease loses its place. So a waiter that crashes when it is the next one delays
 // the others for a lease at most.
 //

@@ -54,7 +54,7 @@ const (
 type queues struct {
 	*rows
 	gates *gates
-	next  time.Duration // the longest pause of the next one of the queue
+	next  time.Duration // the longest pause of the next one of the queue; others have a multiple of it
 
 	readStatement, standStatement, leaveStatement statement
 }
@@ -90,9 +90,7 @@ func (w *waiter) read(ctx context.Context, q request) (row, error) {
 		return r, nil
 	}
 	r.left = min(r.left, again)
-	if ahead == 0 { // no other waiter looks when the lock is free
-		r.left = min(r.left, w.next)
-	}
+	r.left = min(r.left, time.Duration(ahead+1)*w.next)
 	if time.Since(w.stood) < again {
 		return r, nil
 	}

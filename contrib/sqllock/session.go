@@ -47,7 +47,7 @@ func (c *Client) SessionLock(name string) (*SessionLock, error) {
 	}
 	key := c.sessionKey(name)
 	k := kind{
-		open:    func() table { return &session{sessions: c.sessions, key: key} },
+		open:    func() table { return &session{sessions: c.sessions, key: key, turn: make(chan struct{}, 1)} },
 		waits:   c.sessions.waits,
 		renewal: c.lease / 2, // it cannot be repeated: a connection ends with a request that fails
 		gates:   &c.sessions.gates,
@@ -131,8 +131,10 @@ func newSessions(d *database, c *config) *sessions {
 // session is a connection with the lock, or without.
 type session struct {
 	*sessions
-	key   any
-	token int64
+	key        any
+	token      int64
+	turn       chan struct{} // full: a statement uses the connection
+	unanswered bool          // a release has got no answer
 
 	mu     sync.Mutex
 	conn   *sql.Conn // nil: there is none
@@ -207,11 +209,21 @@ func (s *session) why(context.Context, request) error {
 // release ends the connection, too.
 func (s *session) release(ctx context.Context, q request) error {
 	held, err := s.ask(ctx, s.unlock)
-	s.end(nil)
-	if err != nil || !held {
-		return fmt.Errorf("%w: %w", recipes.ErrForeignLost, s.why(ctx, q))
+	switch {
+	case err == nil && held:
+		s.end(nil)
+		return nil
+	case s.unanswered: // the database takes the lock away with the connection
+		return s.why(ctx, q)
+	case err == nil:
+		s.end(errors.New("it has not the lock"))
+	case s.current() != nil: // it was not asked
+		return err
+	case ctx.Err() != nil:
+		s.unanswered = true
+		return s.why(ctx, q)
 	}
-	return nil
+	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, s.why(ctx, q))
 }
 
 // undo does nothing: an acquire without an answer has ended its connection.
@@ -226,8 +238,15 @@ func (s *session) leave(_ context.Context, _ request, won bool) error {
 
 func (s *session) tokenOf(request) int64 { return s.token }
 
-// ask runs a statement that answers yes or no. The connection ends unless the answer is known.
+// ask runs a statement that answers yes or no, after the one that is under way. The connection ends
+// unless the answer is known.
 func (s *session) ask(ctx context.Context, how statement) (bool, error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 	conn := s.current()
 	if conn == nil {
 		return false, errSessionEnded

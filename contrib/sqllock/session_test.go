@@ -223,3 +223,33 @@ func TestKindsWithOneNameAreIndependent(t *testing.T) {
 		require.NoError(t, <-won)
 	})
 }
+
+// A release waits for the renewal that is under way on the connection.
+func TestSessionIsReleasedDuringARenewal(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, wire := one.client(t, sqllock.WithLease(time.Minute))
+		hold := mustAcquire(t, one.sessionLock(t, c))
+		wire.cut(true)
+		time.Sleep(time.Until(hold.ValidUntil().Add(-35 * time.Second))) // the renewal is under way
+		released := make(chan error, 1)
+		go func() { released <- hold.Release() }()
+		<-hold.Done()
+		wire.cut(false)
+		require.NoError(t, <-released)
+	})
+}
+
+// A release that gets no answer does not say that the hold was lost before.
+func TestSessionIsReleasedWithoutAnAnswer(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, wire := one.client(t, sqllock.WithLease(time.Minute))
+		hold := mustAcquire(t, one.sessionLock(t, c))
+		wire.cut(true)
+		err := hold.Release()
+		wire.cut(false)
+		require.ErrorIs(t, err, recipes.ErrReleasePending)
+		require.NotErrorIs(t, err, recipes.ErrForeignLost)
+	})
+}

@@ -646,6 +646,42 @@ func TestAcquireWithALongPollSurvivesAnError(t *testing.T) {
 	})
 }
 
+// A release whose answer was lost is made again, when another client has the lock. That is no loss.
+func TestReleaseWhoseAnswerWasLost(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		b, _ := m.client()
+		other := lockOf(t, b)
+		var next *recipes.Hold
+		a, _ := m.client(func(t table) table { return &lossyRelease{table: t} })
+		lock := lockOf(t, a)
+		hold := mustAcquire(t, lock)
+		won := make(chan struct{})
+		go func() {
+			defer close(won)
+			next, _ = other.Acquire(t.Context())
+		}()
+		require.NoError(t, hold.Release())
+		<-won
+		require.NoError(t, next.Release())
+	})
+}
+
+// lossyRelease loses the answer of the first release, for long enough that others acquire.
+type lossyRelease struct {
+	table
+	lost bool
+}
+
+func (l *lossyRelease) release(ctx context.Context, q request) error {
+	err := l.table.release(ctx, q)
+	if !l.lost {
+		l.lost = true
+		<-ctx.Done()
+		return errFault
+	}
+	return err
+}
+
 // failing fails one read.
 type failing struct {
 	table
