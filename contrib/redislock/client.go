@@ -22,7 +22,7 @@ var ErrClosed = errors.New("redislock: client closed")
 // for messages while something waits for a lock. It does not own the client of Redis. A Client is safe
 // for concurrent use.
 type Client struct {
-	redis   Redis
+	redis   Redis // nil in that of a Redlock
 	cfg     config
 	process string // what its owner values begin with
 	wakeups *wakeups
@@ -57,6 +57,14 @@ func NewClientOf(r Redis, opts ...Option) (*Client, error) {
 	if r == nil {
 		return nil, errors.New("redislock: the client of Redis is nil")
 	}
+	c, err := newClient(r, opts)
+	if err == nil {
+		c.work.Go(func() { c.wakeups.run(c.open) })
+	}
+	return c, err
+}
+
+func newClient(r Redis, opts []Option) (*Client, error) {
 	cfg := defaults()
 	if err := option.Apply(&cfg, opts); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
@@ -65,7 +73,6 @@ func NewClientOf(r Redis, opts ...Option) (*Client, error) {
 		redis: r, cfg: cfg, process: process(), wakeups: newWakeups(r, cfg), ended: make(chan struct{}),
 	}
 	c.open, c.close = context.WithCancel(context.Background())
-	c.work.Go(func() { c.wakeups.run(c.open) })
 	return c, nil
 }
 
@@ -116,32 +123,32 @@ func (c *Client) enter() error {
 func (c *Client) leave() { c.work.Done() }
 
 // result is what became of a request.
-type result struct {
-	answer any
+type result[T any] struct {
+	answer T
 	err    error
 }
 
-// start runs a script in the background. Only what Close waits for may call it.
-func (c *Client) start(ctx context.Context, s *script, keys []string, args ...any) <-chan result {
-	results := make(chan result, 1)
+// start makes a request in the background. Only what Close waits for may call it.
+func start[T any](ctx context.Context, c *Client, request func(context.Context) (T, error)) <-chan result[T] {
+	results := make(chan result[T], 1)
 	c.asking.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, c.cfg.ttl/3)
 		defer cancel()
-		answer, err := s.run(ctx, c.redis, keys, args...)
-		results <- result{answer, err}
+		answer, err := request(ctx)
+		results <- result[T]{answer, err}
 	})
 	return results
 }
 
-// ask runs a script that may also run after ask has returned, because ctx has ended.
-func (c *Client) ask(ctx context.Context, s *script, keys []string, args ...any) (any, error) {
+// ask makes a request that may also be executed after ask has returned, because ctx has ended.
+func ask[T any](ctx context.Context, c *Client, request func(context.Context) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.ttl/4)
 	defer cancel()
 	select {
-	case r := <-c.start(ctx, s, keys, args...):
+	case r := <-start(ctx, c, request):
 		return r.answer, r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return answer, ctx.Err()
 	}
 }
 

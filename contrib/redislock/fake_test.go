@@ -1,10 +1,11 @@
 package redislock_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -12,30 +13,39 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+	miniserver "github.com/alicebob/miniredis/v2/server"
+
 	"github.com/docent-zk/docent/contrib/redislock"
 )
 
-// fake is a Redis in memory that knows the three scripts, in the time of a synctest bubble. The real
-// scripts run in the tests of scripts_test.go and real_test.go.
+// fake is a Redis in memory, which executes the scripts in the time of a synctest bubble.
 type fake struct {
+	redis    *miniredis.Miniredis
 	mu       sync.Mutex
-	keys     map[string]fakeKey
-	counters map[string]int64
-	known    map[string]string // scripts by hash
 	subs     map[*fakeSubscription]struct{}
 	requests atomic.Int64
 }
 
-type fakeKey struct {
-	owner string
-	until time.Time
-}
-
 func newFake() *fake {
-	return &fake{
-		keys: map[string]fakeKey{}, counters: map[string]int64{}, known: map[string]string{},
-		subs: map[*fakeSubscription]struct{}{},
+	f := &fake{redis: miniredis.NewMiniRedis(), subs: map[*fakeSubscription]struct{}{}}
+	f.redis.ClockTTL(true)
+	conn, err := f.redis.Dial() // starts it
+	if err == nil {
+		err = conn.Close()
 	}
+	if err != nil {
+		panic(err)
+	}
+	f.redis.Server().SetPreHook(func(c *miniserver.Peer, cmd string, args ...string) bool {
+		if cmd != "PUBLISH" {
+			return false
+		}
+		f.publish(args[0])
+		c.WriteInt(0)
+		return true
+	})
+	return f
 }
 
 // answerError is an error that the server answers.
@@ -44,66 +54,54 @@ type answerError string
 func (e answerError) Error() string { return string(e) }
 func (answerError) RedisError()     {}
 
-// getLocked returns the owner of a key.
-func (f *fake) getLocked(key string) string {
-	k, ok := f.keys[key]
-	if ok && !time.Now().Before(k.until) {
-		delete(f.keys, key)
+// do executes a command.
+func (f *fake) do(cmd ...string) (any, error) {
+	f.requests.Add(1)
+	var answer bytes.Buffer
+	w := bufio.NewWriter(&answer)
+	peer := miniserver.NewPeer(w)
+	f.redis.Server().Dispatch(peer, cmd)
+	peer.Flush()
+	got, err := miniserver.ParseReply(bufio.NewReader(&answer))
+	if err != nil {
+		return nil, answerError(err.Error())
+	}
+	return converted(got), nil
+}
+
+// converted returns an answer as redislock.Redis has it.
+func converted(answer any) any {
+	switch answer := answer.(type) {
+	case int:
+		return int64(answer)
+	case []any:
+		for i := range answer {
+			answer[i] = converted(answer[i])
+		}
+	case miniserver.Simple:
+		return string(answer)
+	case []byte:
+		return string(answer)
+	}
+	return answer
+}
+
+// owner returns the value of a key.
+func (f *fake) owner(key string) string {
+	value, err := f.redis.Get(key)
+	if err != nil {
 		return ""
 	}
-	return k.owner
+	return value
 }
 
-func (f *fake) owner(key string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.getLocked(key)
-}
+func (f *fake) delete(key string) { f.redis.Del(key) }
 
-func (f *fake) delete(key string) {
+func (f *fake) publish(channel string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.keys, key)
-}
-
-// eval runs a script, which it recognizes by a command that only this script has.
-func (f *fake) eval(script string, keys []string, args []any) (any, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.requests.Add(1)
-	owner := f.getLocked(keys[0])
-	set := func() {
-		f.keys[keys[0]] = fakeKey{args[0].(string), time.Now().Add(time.Duration(args[1].(int64)) * time.Millisecond)}
-	}
-	switch {
-	case strings.Contains(script, "INCR"):
-		switch owner {
-		case "":
-			f.counters[keys[1]]++
-			set()
-		case args[0]:
-			set()
-		default:
-			return []any{"", time.Until(f.keys[keys[0]].until).Milliseconds()}, nil
-		}
-		return []any{strconv.FormatInt(f.counters[keys[1]], 10), int64(0)}, nil
-	case strings.Contains(script, "PUBLISH"):
-		if owner == args[0] {
-			delete(f.keys, keys[0])
-			for s := range f.subs {
-				s.publishLocked(args[2].(string))
-			}
-			return int64(1), nil
-		}
-		if f.counters[keys[1]] == args[1].(int64) {
-			return int64(1), nil
-		}
-		return int64(0), nil
-	default:
-		if owner == args[0] {
-			set()
-		}
-		return owner, nil
+	for s := range f.subs {
+		s.publishLocked(channel)
 	}
 }
 
@@ -151,36 +149,29 @@ func (l *link) pass(ctx context.Context, answer bool) error {
 }
 
 func (l *link) Eval(ctx context.Context, script string, keys []string, args ...any) (any, error) {
+	return l.run(ctx, "EVAL", script, keys, args)
+}
+
+func (l *link) EvalSha(ctx context.Context, hash string, keys []string, args ...any) (any, error) {
+	return l.run(ctx, "EVALSHA", hash, keys, args)
+}
+
+func (l *link) run(ctx context.Context, cmd, script string, keys []string, args []any) (any, error) {
 	if err := l.pass(ctx, false); err != nil {
 		return nil, err
 	}
-	hash := sha1.Sum([]byte(script))
-	l.fake.mu.Lock()
-	l.known[hex.EncodeToString(hash[:])] = script
-	l.fake.mu.Unlock()
-	return l.run(ctx, script, keys, args)
-}
-
-// run runs a script whose request has arrived.
-func (l *link) run(ctx context.Context, script string, keys []string, args []any) (any, error) {
-	answer, err := l.eval(script, keys, args)
+	request := append([]string{cmd, script, strconv.Itoa(len(keys))}, keys...)
+	for _, arg := range args {
+		request = append(request, fmt.Sprint(arg))
+	}
+	answer, err := l.do(request...)
+	if err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
+		return nil, err // no fault parts the two requests for one script
+	}
 	if err := l.pass(ctx, true); err != nil {
 		return nil, err
 	}
 	return answer, err
-}
-
-func (l *link) EvalSha(ctx context.Context, hash string, keys []string, args ...any) (any, error) {
-	if err := l.pass(ctx, false); err != nil {
-		return nil, err
-	}
-	l.fake.mu.Lock()
-	script := l.known[hash]
-	l.fake.mu.Unlock()
-	if script == "" {
-		return nil, answerError("NOSCRIPT No matching script")
-	}
-	return l.run(ctx, script, keys, args)
 }
 
 type fakeSubscription struct {

@@ -13,8 +13,7 @@ import (
 // held is a lock that was acquired.
 type held struct {
 	*Lock
-	owner string
-	token int64
+	grant
 	until atomic.Pointer[time.Time]
 
 	lost     chan struct{}
@@ -24,17 +23,15 @@ type held struct {
 	released chan struct{} // closed when the release is done
 }
 
-// hold returns the hold of a key that is ours until then. Its goroutine, which renews the key, ends
+// hold returns the hold of a lock that is ours until then. Its goroutine, which renews the lock, ends
 // with the release, so Close waits for that.
-func (l *Lock) hold(owner string, token int64, until time.Time) (*recipes.Hold, error) {
-	h := &held{
-		Lock: l, owner: owner, token: token, lost: make(chan struct{}), released: make(chan struct{}),
-	}
+func (l *Lock) hold(g grant, until time.Time) (*recipes.Hold, error) {
+	h := &held{Lock: l, grant: g, lost: make(chan struct{}), released: make(chan struct{})}
 	h.until.Store(&until)
 	h.renewing, h.stop = context.WithCancel(context.Background())
 	l.c.work.Go(h.keep)
 	hold, err := recipes.HoldForeign(recipes.ForeignHold{
-		Name: l.Key(), Token: token,
+		Name: l.Key(), Token: g.token, Key: l.reentry,
 		Until: func() time.Time { return *h.until.Load() },
 		Lost:  h.lost, Reason: func() error { return h.reason },
 		Release: h.release, Within: min(l.c.cfg.ttl, 10*time.Second),
@@ -47,7 +44,7 @@ func (l *Lock) hold(owner string, token int64, until time.Time) (*recipes.Hold, 
 	return hold, err
 }
 
-// keep renews the key until the hold is lost or released.
+// keep renews the lock until the hold is lost or released.
 func (h *held) keep() {
 	defer func() { <-h.released }()
 	defer h.stop()
@@ -64,11 +61,13 @@ func (h *held) keep() {
 			return
 		}
 		begun := time.Now()
-		owner, err := h.c.ask(h.renewing, renewScript, h.keys[:1], h.owner, h.c.ttl())
+		owner, err := ask(h.renewing, h.c, func(ctx context.Context) (string, error) {
+			return h.kind.renew(ctx, h.owner)
+		})
 		switch {
 		case h.renewing.Err() != nil:
 			return
-		case err != nil: // the key is ours until its time is over, for all that is known
+		case err != nil: // the lock is ours until its time is over, for all that is known
 			pause = h.c.cfg.ttl / 20
 		case owner == h.owner:
 			until := h.c.until(begun)
@@ -86,19 +85,19 @@ func (h *held) lose(reason error) {
 	close(h.lost)
 }
 
-// lossOf returns why a hold is lost whose key has another owner.
-func lossOf(owner any) error {
+// lossOf returns why a hold is lost whose key has another owner, or none.
+func lossOf(owner string) error {
 	if owner == "" {
 		return errors.New("the key was deleted, or has expired")
 	}
 	return fmt.Errorf("the key belongs to %v", owner)
 }
 
-// release deletes the key. It is called once.
+// release releases the lock. It is called once.
 func (h *held) release(ctx context.Context) error {
 	defer close(h.released)
 	h.stop()
-	ours, err := h.c.release(ctx, h.Lock, h.owner, h.token)
+	ours, err := h.Lock.release(ctx, h.owner, h.token)
 	if err == nil && !ours {
 		return fmt.Errorf("%w: the key was deleted, or has expired, and the lock was another holder's since",
 			recipes.ErrForeignLost)
@@ -106,16 +105,17 @@ func (h *held) release(ctx context.Context) error {
 	return err
 }
 
-// release deletes the key of a lock if it has this owner. It asks again until there is an answer or
-// ctx ends, but does not ask again once the client closes. It reports whether the lock was not another
-// owner's before.
-func (c *Client) release(ctx context.Context, l *Lock, owner string, token int64) (ours bool, err error) {
+// release releases what an owner has of the lock. It asks again until there is an answer or ctx ends,
+// but does not ask again once the client closes. It reports whether the lock was the owner's to the end.
+func (l *Lock) release(ctx context.Context, owner string, token int64) (ours bool, err error) {
 	for failures := 0; ; failures++ {
-		last := c.open.Err() != nil
-		answer, err := c.ask(ctx, releaseScript, l.keys, owner, token, l.ch)
+		last := l.c.open.Err() != nil
+		ours, err := ask(ctx, l.c, func(ctx context.Context) (bool, error) {
+			return l.kind.release(ctx, owner, token)
+		})
 		switch {
-		case err == nil: // after a failure 0 may be the answer to a repeated request
-			return answer == int64(1) || failures > 0, nil
+		case err == nil: // after a failure false may be the answer to a repeated request
+			return ours || failures > 0, nil
 		case last || ctx.Err() != nil || isAnswer(err):
 			return false, err
 		}
@@ -123,7 +123,7 @@ func (c *Client) release(ctx context.Context, l *Lock, owner string, token int64
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-		case <-c.open.Done():
+		case <-l.c.open.Done():
 		}
 		timer.Stop()
 	}

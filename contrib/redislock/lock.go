@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,38 +18,70 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-// Lock is a lock between processes, and between the goroutines of one process. There is no order
-// between clients. It is not reentrant: a goroutine that holds it waits for itself if it acquires it
-// again. A Lock has no state of its own: all Lock values of one name are the same lock. It is safe
-// for concurrent use.
+// Lock is a lock between processes, and between the goroutines of one process. A Lock has no state of
+// its own: all Lock values of one kind and name are the same lock. It is safe for concurrent use.
 type Lock struct {
 	c    *Client
-	keys []string // of the lock and the counter of tokens, in one hash slot
-	ch   string   // on which releases are published
+	key  string
+	kind kind
+	as   string // what the owners begin with
+	ch   string // on which releases are published
+
+	reentry any // identifies its holds in contexts; nil: it does not re-enter
 }
 
 var _ recipes.Locker = (*Lock)(nil)
 
-// New returns the lock of a name. It makes no request. It returns an error for a nil or zero client,
-// and for a name that is empty or contains a brace: a Redis Cluster has the key of the lock and the
-// counter on one server because the name of the counter has the key in braces.
+// New returns the lock of a name, which one hold has at a time. It makes no request. It returns an
+// error for a nil or zero client, and for a name that is empty or contains a brace: a Redis Cluster has
+// the keys of a lock on one server because the names of the others have the key in braces.
 func New(c *Client, name string) (*Lock, error) {
-	switch {
-	case c == nil:
-		return nil, errors.New("redislock: the client is nil")
-	case c.open == nil:
-		return nil, fmt.Errorf("redislock: the client: %w", framework.ErrZeroValue)
-	case name == "":
-		return nil, errors.New("redislock: the name of the lock is empty")
-	case strings.ContainsAny(name, "{}"):
-		return nil, fmt.Errorf("redislock: the name %q of the lock contains a brace", name)
+	l, keys, err := newLock(c, name, "token")
+	if err != nil {
+		return nil, err
 	}
-	key := c.cfg.prefix + name
-	return &Lock{c, []string{key, "{" + key + "}:token"}, "{" + key + "}:released"}, nil
+	l.kind = &single{
+		c: c, keys: keys, channel: l.ch,
+		acquireScript: acquireScript, renewScript: renewScript, releaseScript: releaseScript,
+	}
+	return l, nil
 }
 
-// Acquire waits until the lock is acquired or ctx ends. ctx limits only the wait, not the hold.
-// Acquire fails
+// newLock returns a lock that re-enters, without its kind, and its keys: that of the lock, and one for
+// each further name, in one hash slot.
+func newLock(c *Client, name string, further ...string) (*Lock, []string, error) {
+	switch {
+	case c == nil:
+		return nil, nil, errors.New("redislock: the client is nil")
+	case c.open == nil:
+		return nil, nil, fmt.Errorf("redislock: the client: %w", framework.ErrZeroValue)
+	case name == "":
+		return nil, nil, errors.New("redislock: the name of the lock is empty")
+	case strings.ContainsAny(name, "{}"):
+		return nil, nil, fmt.Errorf("redislock: the name %q of the lock contains a brace", name)
+	}
+	l := &Lock{c: c, key: c.cfg.prefix + name}
+	l.ch, l.reentry = l.beside("released"), reentry{c, l.key}
+	keys := []string{l.key}
+	for _, name := range further {
+		keys = append(keys, l.beside(name))
+	}
+	return l, keys, nil
+}
+
+// beside returns a key in the hash slot of the lock.
+func (l *Lock) beside(name string) string { return "{" + l.key + "}:" + name }
+
+// reentry identifies the holds of a lock in contexts.
+type reentry struct {
+	c   *Client
+	key string
+}
+
+// Acquire waits until the lock is acquired or ctx ends. With the context of a valid hold of the same
+// lock and Client (see recipes.Hold.Context) it re-enters: it returns another hold of what that hold
+// has, without a request, and the last release releases it. Acquiring again with the outer context
+// waits until ctx ends. ctx limits only the wait, not the hold. Acquire fails
 //
 //   - when ctx ends. The error matches those of ctx, and recipes.ErrNotAcquired if another holder
 //     was seen;
@@ -77,14 +110,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipe
 	return recipes.Do(ctx, l, fn)
 }
 
-// Key returns the key of the lock in Redis: the prefix and the name. Its value begins with the host
-// and the process id of the holder.
-func (l *Lock) Key() string {
-	if l.c == nil {
-		return ""
-	}
-	return l.keys[0]
-}
+// Key returns the key of the lock in Redis: the prefix and the name.
+func (l *Lock) Key() string { return l.key }
 
 func (l *Lock) acquire(ctx context.Context, wait bool) (*recipes.Hold, error) {
 	switch {
@@ -92,6 +119,9 @@ func (l *Lock) acquire(ctx context.Context, wait bool) (*recipes.Hold, error) {
 		return nil, framework.ErrZeroValue
 	case ctx == nil:
 		return nil, framework.ErrNilContext
+	}
+	if hold, ok := recipes.Reenter(ctx, l.reentry); ok {
+		return hold, nil
 	}
 	begun := time.Now()
 	hold, err := l.acquired(ctx, wait)
@@ -110,14 +140,14 @@ func (l *Lock) acquired(ctx context.Context, wait bool) (*recipes.Hold, error) {
 		return nil, err
 	}
 	defer l.c.leave()
-	a := &attempt{Lock: l, owner: l.c.newOwner()}
+	a := &attempt{Lock: l, owner: l.as + l.c.newOwner()}
 	defer a.endWait()
 	g, until, err := a.run(ctx, wait)
 	if err != nil {
 		a.undo()
 		return nil, a.failed(ctx, err)
 	}
-	return l.hold(a.owner, g.token, until)
+	return l.hold(g, until)
 }
 
 // attempt is an acquire. All of its requests have the same owner, so a repeated one finds that the
@@ -126,20 +156,20 @@ type attempt struct {
 	*Lock
 	owner string
 
-	pending <-chan result // a request that was not waited for
-	unknown bool          // a request had no answer: it may have set the key
-	held    bool          // another holder was seen
-	last    error         // of a request
-	waiter  *waiter       // nil: not waiting for another holder yet
+	pending  <-chan result[grant] // a request that was not waited for
+	leftover string               // an owner that may have something; "": there is none
+	held     bool                 // another holder was seen
+	last     error                // of a request
+	waiter   *waiter              // nil: not waiting for another holder yet
 }
 
 // run asks until the lock is acquired.
 func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) {
 	for failures := 0; ; {
-		g, until, err := a.ask(ctx)
+		g, until, err := a.ask(ctx, wait)
 		pause := jitter(a.c.cfg.poll)
 		switch {
-		case err == nil && g.token != 0:
+		case err == nil && g.granted:
 			return g, until, nil
 		case err == nil && !wait:
 			return g, until, recipes.ErrNotAcquired
@@ -150,6 +180,9 @@ func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) 
 			}
 			if g.left >= 0 {
 				pause = min(pause, g.left+time.Millisecond+jitter(expirySpread))
+			}
+			if g.owner != "" { // the record of the waiter must be renewed
+				pause = min(pause, a.c.cfg.ttl/3)
 			}
 		case a.pending != nil || isAnswer(err):
 			return g, until, err
@@ -164,13 +197,15 @@ func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) 
 }
 
 // ask makes a request and waits for the answer.
-func (a *attempt) ask(ctx context.Context) (grant, time.Time, error) {
+func (a *attempt) ask(ctx context.Context, wait bool) (grant, time.Time, error) {
 	until := a.c.until(time.Now())
-	results := a.c.start(context.WithoutCancel(ctx), acquireScript, a.keys, a.owner, a.c.ttl())
+	results := start(context.WithoutCancel(ctx), a.c, func(ctx context.Context) (grant, error) {
+		return a.kind.acquire(ctx, a.owner, wait)
+	})
 	select {
 	case r := <-results:
-		g, err := a.read(r, until)
-		return g, until, err
+		err := a.read(r, until)
+		return r.answer, until, err
 	case <-ctx.Done():
 		a.pending = results
 		return grant{}, until, ctxerr.Of(ctx)
@@ -180,18 +215,17 @@ func (a *attempt) ask(ctx context.Context) (grant, time.Time, error) {
 	}
 }
 
-// read reads an answer, and notes what it says.
-func (a *attempt) read(r result, until time.Time) (grant, error) {
-	g, err := r.grant()
-	if err == nil && g.token != 0 && !time.Now().Before(until) {
+// read notes what an answer says.
+func (a *attempt) read(r result[grant], until time.Time) error {
+	err := r.err
+	if err == nil && r.answer.granted && !time.Now().Before(until) {
 		err = fmt.Errorf("%w: the answer took longer than the key lives", context.DeadlineExceeded)
 	}
-	if err != nil {
-		a.unknown, a.last = true, err
-		return grant{}, err
+	if r.answer.owner != "" {
+		a.leftover = r.answer.owner
 	}
-	a.held, a.last = a.held || g.token == 0, nil
-	return g, nil
+	a.held, a.last = a.held || err == nil && !r.answer.granted, err
+	return err
 }
 
 // beginWait has the attempt woken by releases. It reports whether that was not so before.
@@ -253,22 +287,22 @@ func (a *attempt) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// undo deletes in the background what the attempt may have set.
+// undo deletes in the background what the attempt may have left.
 func (a *attempt) undo() {
-	pending, unknown := a.pending, a.unknown
-	if pending == nil && !unknown {
+	pending, owner := a.pending, a.leftover
+	if pending == nil && owner == "" {
 		return
 	}
 	a.c.work.Go(func() {
 		if pending != nil {
-			r := <-pending
-			if g, err := r.grant(); err == nil && g.token == 0 && !unknown {
-				return
-			}
+			owner = cmp.Or((<-pending).answer.owner, owner)
+		}
+		if owner == "" {
+			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), a.c.cfg.ttl)
 		defer cancel()
-		if _, err := a.c.release(ctx, a.Lock, a.owner, 0); err != nil {
+		if _, err := a.Lock.release(ctx, owner, 0); err != nil {
 			const warning = "a key that an acquire may have left was not deleted: it ends by its time to live"
 			a.c.cfg.log.Named("redislock").Warn(warning, zap.String("path", a.Key()), zap.Error(err))
 		}

@@ -561,3 +561,37 @@ func TestNilAndZeroValues(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrNilContext)
 	})
 }
+
+func TestReentry(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		outer := acquire(t, a)
+		ctx := outer.Context(t.Context())
+		srv.requests.Store(0)
+		again := newLock(t, a.client, "lock") // another value of the same lock
+		inner, err := again.Acquire(ctx)
+		require.NoError(t, err)
+		third, err := a.TryAcquire(inner.Context(ctx))
+		require.NoError(t, err)
+		require.Zero(t, srv.requests.Load())
+		require.Equal(t, outer.Token(), inner.Token())
+
+		for _, other := range []recipes.Locker{b, newLock(t, newPeer(t, srv).client, "lock")} {
+			_, err = other.TryAcquire(ctx)
+			require.ErrorIs(t, err, recipes.ErrNotAcquired, "of another client")
+		}
+		elsewhere, err := newLock(t, a.client, "elsewhere").TryAcquire(ctx)
+		require.NoError(t, err)
+		require.NoError(t, elsewhere.Release())
+		_, err = a.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "without the hold's context")
+
+		require.NoError(t, outer.Release())
+		require.NoError(t, third.Release())
+		require.ErrorIs(t, third.Release(), recipes.ErrNotHeld)
+		require.NotEmpty(t, srv.owner(a.Key()))
+		time.Sleep(2 * ttl)
+		require.NoError(t, inner.Err(), "the last hold is renewed")
+		require.NoError(t, inner.Release())
+		require.Empty(t, srv.owner(a.Key()))
+	})
+}

@@ -5,10 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // script is a script that servers know by its hash after its first run.
@@ -33,8 +30,7 @@ func (s *script) run(ctx context.Context, r Redis, keys []string, args ...any) (
 // The counter is increased before the key is set: an error of INCR leaves no key. The token is read
 // by GET, because numbers of Lua are exact only up to 2^53.
 //
-// KEYS lock, counter. ARGV owner, time to live in ms. Returns the token and 0, or "" and the remaining
-// time of the holder in ms, negative if it has none.
+// Returns the token and 0, or "" and the remaining time of the holder in ms, negative if it has none.
 var acquireScript = newScript(`
 local owner = redis.call('GET', KEYS[1])
 if not owner then
@@ -50,7 +46,7 @@ end
 return {redis.call('GET', KEYS[2]), 0}
 `)
 
-// KEYS lock. ARGV owner, time to live in ms. Returns the owner of the key, "" if there is no key.
+// Returns the owner of the key, "" if there is no key.
 var renewScript = newScript(`
 local owner = redis.call('GET', KEYS[1])
 if owner == ARGV[1] then
@@ -60,16 +56,15 @@ return owner or ''
 `)
 
 // A release that was sent twice finds no key the second time, or that of another owner. As long as
-// the counter has its token, the lock was nobody else's since.
-//
-// KEYS lock, counter. ARGV owner, token, channel. Returns 1 if the lock was the owner's to the end.
+// the counter has its token, the lock was no other owner's since. Returns 1 if the lock was the owner's
+// to the end.
 var releaseScript = newScript(`
 if redis.call('GET', KEYS[1]) == ARGV[1] then
 	redis.call('DEL', KEYS[1])
 	redis.call('PUBLISH', ARGV[3], '')
 	return 1
 end
-if redis.call('GET', KEYS[2]) == ARGV[2] then
+if redis.call('GET', KEYS[2]) == ARGV[4] then
 	return 1
 end
 return 0
@@ -77,29 +72,3 @@ return 0
 
 // errUnexpected means that a script has returned what it does not return.
 var errUnexpected = errors.New("unexpected answer")
-
-// grant is the answer of acquireScript.
-type grant struct {
-	token int64         // 0: the lock is another's
-	left  time.Duration // of the other holder; negative: it has no limit
-}
-
-func (r result) grant() (grant, error) {
-	if r.err != nil {
-		return grant{}, r.err
-	}
-	if parts, ok := r.answer.([]any); ok && len(parts) == 2 {
-		token, isText := parts[0].(string)
-		left, isNumber := parts[1].(int64)
-		switch {
-		case !isText || !isNumber:
-		case token == "":
-			return grant{left: time.Duration(left) * time.Millisecond}, nil
-		default:
-			if n, err := strconv.ParseInt(token, 10, 64); err == nil && n > 0 {
-				return grant{token: n}, nil
-			}
-		}
-	}
-	return grant{}, fmt.Errorf("%w to an acquire: %v", errUnexpected, r.answer)
-}

@@ -77,14 +77,14 @@ func (m *monitor) enter(h *recipes.Hold) error {
 	return nil
 }
 
-// seeds returns how many seeds to run: ZKTEST_SEEDS, or 50.
+// seeds returns how many seeds to run: ZKTEST_SEEDS, or 8.
 func seeds(t testing.TB) uint64 {
 	if s := os.Getenv("ZKTEST_SEEDS"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		require.NoError(t, err)
 		return n
 	}
-	return 50
+	return 8
 }
 
 // Clients acquire, hold and give up at random, while requests and answers are lost and late, and
