@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"sync"
 	"time"
 
@@ -43,19 +44,30 @@ type Client struct {
 // go-redis regards deadlines of contexts only with redis.Options.ContextTimeoutEnabled. Without it a
 // request takes up to ReadTimeout for each of its tries, 3 s by default, and Close waits for that.
 func NewClient(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
-	if rdb == nil {
-		return nil, errors.New("redislock: the client of Redis is nil")
+	r, err := ofGoRedis(rdb)
+	if err != nil {
+		return nil, err
 	}
+	return NewClientOf(r, opts...)
+}
+
+// ofGoRedis returns the Redis of a client of go-redis.
+func ofGoRedis(rdb redis.UniversalClient) (Redis, error) {
 	if _, ring := rdb.(*redis.Ring); ring {
 		return nil, errRing
 	}
-	return NewClientOf(goRedis{rdb}, opts...)
+	if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, errNilRedis
+	}
+	return goRedis{rdb}, nil
 }
+
+var errNilRedis = errors.New("redislock: the client of Redis is nil")
 
 // NewClientOf is NewClient for another client of Redis than go-redis.
 func NewClientOf(r Redis, opts ...Option) (*Client, error) {
 	if r == nil {
-		return nil, errors.New("redislock: the client of Redis is nil")
+		return nil, errNilRedis
 	}
 	c, err := newClient(r, opts)
 	if err == nil {

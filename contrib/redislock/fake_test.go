@@ -111,6 +111,10 @@ type link struct {
 	// fault is called before a request and before its answer. It returns an error in place of what
 	// follows. Nil: there are no faults.
 	fault func(ctx context.Context, answer bool) error
+	// repeat is called between two executions of each request. Nil: each one is executed once.
+	repeat func()
+	// sent is called with each request. Nil: nothing is called.
+	sent func(request []string)
 
 	mu  sync.Mutex
 	cut chan struct{} // closed when the link is not cut any more; nil: it is not cut
@@ -164,9 +168,16 @@ func (l *link) run(ctx context.Context, cmd, script string, keys []string, args 
 	for _, arg := range args {
 		request = append(request, fmt.Sprint(arg))
 	}
+	if l.sent != nil {
+		l.sent(request)
+	}
 	answer, err := l.do(request...)
 	if err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
 		return nil, err // no fault parts the two requests for one script
+	}
+	if l.repeat != nil {
+		l.repeat()
+		answer, err = l.do(request...)
 	}
 	if err := l.pass(ctx, true); err != nil {
 		return nil, err

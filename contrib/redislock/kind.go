@@ -29,8 +29,9 @@ type grant struct {
 }
 
 // single is a kind whose records are on one server. All of its scripts have these KEYS, which begin
-// with the lock and the counter of tokens. Their ARGV are the owner, the time to live in ms, the
-// channel, whether the acquire waits (0 or 1) or the token of a release, and permits.
+// with the lock, the counter of tokens and the owners that were released. Their ARGV are the owner, the
+// time to live in ms, the channel, whether the acquire waits (0 or 1) or the token of a release, and the
+// number of permits.
 type single struct {
 	c       *Client
 	keys    []string

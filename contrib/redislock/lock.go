@@ -36,7 +36,7 @@ var _ recipes.Locker = (*Lock)(nil)
 // error for a nil or zero client, and for a name that is empty or contains a brace: a Redis Cluster has
 // the keys of a lock on one server because the names of the others have the key in braces.
 func New(c *Client, name string) (*Lock, error) {
-	l, keys, err := newLock(c, name, "token")
+	l, keys, err := newLock(c, name)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +47,8 @@ func New(c *Client, name string) (*Lock, error) {
 	return l, nil
 }
 
-// newLock returns a lock that re-enters, without its kind, and its keys: that of the lock, and one for
-// each further name, in one hash slot.
+// newLock returns a lock that re-enters, without its kind, and its keys, in one hash slot: the lock, the
+// counter of tokens, the owners that were released, and one for each further name.
 func newLock(c *Client, name string, further ...string) (*Lock, []string, error) {
 	switch {
 	case c == nil:
@@ -63,7 +63,7 @@ func newLock(c *Client, name string, further ...string) (*Lock, []string, error)
 	l := &Lock{c: c, key: c.cfg.prefix + name}
 	l.ch, l.reentry = l.beside("released"), reentry{c, l.key}
 	keys := []string{l.key}
-	for _, name := range further {
+	for _, name := range append([]string{"token", "done"}, further...) {
 		keys = append(keys, l.beside(name))
 	}
 	return l, keys, nil

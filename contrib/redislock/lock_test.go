@@ -91,12 +91,51 @@ func TestLostRequestsAndAnswersOfARelease(t *testing.T) {
 	}
 }
 
-// A request that is sent twice by the client of Redis is answered the second time.
+// The client of Redis sends a request again by itself when the answer was lost. Meanwhile the lock may
+// be another client's.
 func TestRepeatedReleaseWasNoLoss(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+			hold := acquire(t, a)
+			a.repeat = func() {
+				if taken {
+					acquire(t, b)
+				}
+			}
+			require.NoError(t, hold.Release())
+			a.repeat = nil
+		})
+	}
+}
+
+// Without a disk the tokens begin again, and other programs count none.
+func TestReleaseFindsAnotherOwnerWithItsToken(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
 		hold := acquire(t, a)
-		srv.delete(a.Key()) // as a first request does
+		srv.redis.FlushAll()
+		other := acquire(t, b)
+		require.Equal(t, hold.Token(), other.Token())
+		require.ErrorIs(t, hold.Release(), recipes.ErrForeignLost)
+		require.NoError(t, other.Release())
+
+		hold = acquire(t, a)
+		srv.delete(a.Key())
+		require.ErrorIs(t, hold.Release(), recipes.ErrForeignLost, "it was not the holder's to the end")
+	})
+}
+
+// A request that the server executes after the release of its owner has no effect.
+func TestLateAcquireIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		var late []string
+		a.sent = func(request []string) { late = request }
+		hold := acquire(t, a)
+		a.sent = nil
 		require.NoError(t, hold.Release())
+		answer, err := srv.do(late...)
+		require.NoError(t, err)
+		require.Equal(t, []any{"", int64(-1)}, answer)
+		require.Empty(t, srv.owner(a.Key()))
 	})
 }
 
@@ -473,10 +512,12 @@ func TestCloseIsBounded(t *testing.T) {
 
 func TestAnswersThatEndAnAcquire(t *testing.T) {
 	for text, ends := range map[string]bool{
-		"NOPERM this user has no permissions":                   true,
-		"WRONGTYPE Operation against a key":                     true,
-		"LOADING Redis is loading the dataset in memory":        false,
-		"READONLY You can't write against a read only replica.": false,
+		"NOPERM this user has no permissions":                                               true,
+		"WRONGTYPE Operation against a key":                                                 true,
+		"LOADING Redis is loading the dataset in memory":                                    false,
+		"READONLY You can't write against a read only replica.":                             false,
+		"ERR Error running script (call to f_1): @user_script:4: -READONLY You can't write": false,
+		"ERR Error running script (call to f_1): @user_script:4: WRONGTYPE Operation":       true,
 	} {
 		bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
 			a.fault = func(_ context.Context, isAnswer bool) error { return answerError(text) }

@@ -25,50 +25,90 @@ func (s *script) run(ctx context.Context, r Redis, keys []string, args ...any) (
 }
 
 // A script may run twice: go-redis sends a request again, and so does an acquire, if the answer was
-// lost. Each one knows by the owner whether it has run before.
-
-// The counter is increased before the key is set: an error of INCR leaves no key. The token is read
-// by GET, because numbers of Lua are exact only up to 2^53.
+// lost. It may also run late. So each release notes its owner for the time to live: a repeated release
+// finds the note, and an acquire that comes after the release of its owner is refused.
 //
-// Returns the token and 0, or "" and the remaining time of the holder in ms, negative if it has none.
-var acquireScript = newScript(`
-local owner = redis.call('GET', KEYS[1])
-if not owner then
-	if redis.call('INCR', KEYS[2]) < 1 then
-		return redis.error_reply('ERR ' .. KEYS[2] .. ' is no counter of tokens: it is negative')
+// The scripts of all kinds have the same KEYS and ARGV: see single. Their time is that of the server.
+
+// prelude is what all scripts begin with.
+const prelude = `
+local lock, counter, done = KEYS[1], KEYS[2], KEYS[3]
+local me, ttl, channel, n = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- keep lets a key live for the time to live at least: other programs may have another one.
+local function keep(key)
+	if redis.call('PTTL', key) < ttl then
+		redis.call('PEXPIRE', key, ttl)
 	end
-	redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-elseif owner == ARGV[1] then
-	redis.call('PEXPIRE', KEYS[1], ARGV[2])
-else
-	return {'', redis.call('PTTL', KEYS[1])}
 end
-return {redis.call('GET', KEYS[2]), 0}
+`
+
+// refuseReleased refuses an acquire of an owner that was released. countUp takes the next token before
+// the lock is granted, so that an error of INCR leaves no lock. The token is returned by GET, because
+// numbers of Lua are exact only up to 2^53.
+const (
+	refuseReleased = `
+if redis.call('ZSCORE', done, me) then
+	return {'', -1}
+end
+`
+	countUp = `
+if redis.call('INCR', counter) < 1 then
+	return redis.error_reply('ERR ' .. counter .. ' is no counter of tokens: it is negative')
+end
+`
+)
+
+// released returns the end of a release script: it sets ours, and what returns whether the lock was the
+// owner's to the end. A release without a token is that of an acquire which may have had no effect.
+func released(free string) string {
+	return `
+redis.call('ZREMRANGEBYSCORE', done, '-inf', now)
+if redis.call('ZSCORE', done, me) then
+	return 1
+end
+local ours = 0
+` + free + `
+if ours == 1 or n == '0' then
+	redis.call('ZADD', done, now + ttl, me)
+	keep(done)
+end
+return ours
+`
+}
+
+// The lock is a key, whose value is the owner.
+
+// Returns the token and 0, or "" and the remaining time of the holder in ms, negative if it has none.
+var acquireScript = newScript(prelude + refuseReleased + `
+local owner = redis.call('GET', lock)
+if not owner then ` + countUp + `
+	redis.call('SET', lock, me, 'PX', ttl)
+elseif owner == me then
+	redis.call('PEXPIRE', lock, ttl)
+else
+	return {'', redis.call('PTTL', lock)}
+end
+return {redis.call('GET', counter), 0}
 `)
 
 // Returns the owner of the key, "" if there is no key.
-var renewScript = newScript(`
-local owner = redis.call('GET', KEYS[1])
-if owner == ARGV[1] then
-	redis.call('PEXPIRE', KEYS[1], ARGV[2])
+var renewScript = newScript(prelude + `
+local owner = redis.call('GET', lock)
+if owner == me then
+	redis.call('PEXPIRE', lock, ttl)
 end
 return owner or ''
 `)
 
-// A release that was sent twice finds no key the second time, or that of another owner. As long as
-// the counter has its token, the lock was no other owner's since. Returns 1 if the lock was the owner's
-// to the end.
-var releaseScript = newScript(`
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-	redis.call('DEL', KEYS[1])
-	redis.call('PUBLISH', ARGV[3], '')
-	return 1
+var releaseScript = newScript(prelude + released(`
+if redis.call('GET', lock) == me then
+	redis.call('DEL', lock)
+	redis.call('PUBLISH', channel, '')
+	ours = 1
 end
-if redis.call('GET', KEYS[2]) == ARGV[4] then
-	return 1
-end
-return 0
-`)
+`))
 
 // errUnexpected means that a script has returned what it does not return.
 var errUnexpected = errors.New("unexpected answer")

@@ -46,7 +46,11 @@ func TestKeys(t *testing.T) {
 		require.NoError(t, hold.Release())
 		keys, err = direct.Keys(ctx, "*").Result()
 		require.NoError(t, err)
-		require.Equal(t, []string{"{app:orders}:token"}, keys)
+		require.ElementsMatch(t, []string{"{app:orders}:token", "{app:orders}:done"}, keys)
+		left, err = direct.PTTL(ctx, "{app:orders}:done").Result()
+		require.NoError(t, err)
+		require.Positive(t, left)
+		require.LessOrEqual(t, left, ttl)
 	})
 }
 
@@ -194,6 +198,10 @@ func TestOptions(t *testing.T) {
 	} {
 		_, err := redislock.NewClient(rdb, opt)
 		require.ErrorContains(t, err, want)
+	}
+	for _, none := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)} {
+		_, err := redislock.NewClient(none)
+		require.ErrorContains(t, err, "nil")
 	}
 	ring := redis.NewRing(&redis.RingOptions{})
 	defer ring.Close()
