@@ -95,6 +95,15 @@ func (f *fake) owner(key string) string {
 	return value
 }
 
+// count returns how many members a sorted set has.
+func (f *fake) count(key string) int {
+	members, err := f.redis.ZMembers(key)
+	if err != nil {
+		return 0
+	}
+	return len(members)
+}
+
 func (f *fake) delete(key string) { f.redis.Del(key) }
 
 func (f *fake) publish(channel string) {

@@ -27,7 +27,8 @@ type Lock struct {
 	as   string // what the owners begin with
 	ch   string // on which releases are published
 
-	reentry any // identifies its holds in contexts; nil: it does not re-enter
+	reentry any   // identifies its holds in contexts; nil: it does not re-enter
+	other   *Lock // the other side of a read-write lock
 }
 
 var _ recipes.Locker = (*Lock)(nil)
@@ -120,14 +121,26 @@ func (l *Lock) acquire(ctx context.Context, wait bool) (*recipes.Hold, error) {
 	case ctx == nil:
 		return nil, framework.ErrNilContext
 	}
-	if hold, ok := recipes.Reenter(ctx, l.reentry); ok {
-		return hold, nil
+	if hold, err := l.reenter(ctx); hold != nil || err != nil {
+		return hold, err
 	}
 	begun := time.Now()
 	hold, err := l.acquired(ctx, wait)
 	measure.Wait(l.c.cfg.metrics, l.Key(), begun, err)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", l.Key(), err)
+	}
+	return hold, nil
+}
+
+// reenter returns another hold of what a hold in ctx has, and nil if ctx carries none.
+func (l *Lock) reenter(ctx context.Context) (*recipes.Hold, error) {
+	hold, ok := recipes.Reenter(ctx, l.reentry)
+	if !ok && l.other != nil {
+		hold, ok = recipes.Reenter(ctx, l.other.reentry)
+		if ok && l.as == writer {
+			return nil, errors.Join(fmt.Errorf("acquire %s: %w", l.key, ErrUpgrade), hold.Release())
+		}
 	}
 	return hold, nil
 }

@@ -53,23 +53,34 @@ func acquire(t testing.TB, l recipes.Locker) *recipes.Hold {
 // does not regard the deadlines of contexts.
 func TestLock(t *testing.T) {
 	srv := startServer(t)
-	for name, regards := range map[string]bool{"deadlines of contexts": true, "defaults": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			locktest.Run(t, locktest.Service{
-				Lease: ttl, Tokens: true,
-				Client: func(t testing.TB, _ string) locktest.Client { return proxied(t, srv, regards) },
-				// The tests that wait for leases wait at the same time.
-				Around: func(t *testing.T, run func(t *testing.T)) { t.Parallel(); run(t) },
+	for name, k := range kinds {
+		for options, regards := range map[string]bool{"deadlines of contexts": true, "defaults": false} {
+			if !regards && name != "lock" {
+				continue // it is the same for all kinds
+			}
+			t.Run(name+" "+options, func(t *testing.T) {
+				t.Parallel()
+				service := locktest.Service{
+					Lease: ttl, Tokens: true,
+					Client: func(t testing.TB, _ string) locktest.Client { return proxied(t, srv, k, regards) },
+					// The tests that wait for leases wait at the same time.
+					Around: func(t *testing.T, run func(t *testing.T)) { t.Parallel(); run(t) },
+				}
+				if k.waiters != nil {
+					service.Waiters = func(t testing.TB) int {
+						return int(srv.direct.ZCard(context.Background(), k.waiters("docent:"+t.Name())).Val())
+					}
+				}
+				locktest.Run(t, service)
 			})
-		})
+		}
 	}
 }
 
-func proxied(t testing.TB, srv *server, regards bool) locktest.Client {
+func proxied(t testing.TB, srv *server, k kind, regards bool) locktest.Client {
 	p := startProxy(t, srv.socket())
 	c := newClient(t, &redis.Options{Addr: p.addr(), ContextTimeoutEnabled: regards})
-	lock := newLock(t, c, t.Name())
+	lock := k.exclusive(t, c, t.Name())
 	return locktest.Client{
 		Lock: lock, Cut: p.cut,
 		Delete: func() { require.NoError(t, srv.direct.Del(context.Background(), lock.Key()).Err()) },

@@ -110,5 +110,90 @@ if redis.call('GET', lock) == me then
 end
 `))
 
+// Of the locks that several owners have, the lock is a sorted set: the owners by the time in ms at which
+// they expire. Each script sweeps those that have expired.
+
+const sweep = `
+redis.call('ZREMRANGEBYSCORE', lock, '-inf', now)
+`
+
+// acquireAmong returns the script of an acquire, of a part that sets left, unless the lock is free for
+// me: to the time in ms until it may be. Of repeated acquires each one takes a token, because another
+// owner may have had the one of the acquire before.
+func acquireAmong(left string) *script {
+	return newScript(prelude + refuseReleased + sweep + `
+local left
+if not redis.call('ZSCORE', lock, me) then ` + left + `
+end
+if left then
+	return {'', left}
+end ` + countUp + `
+redis.call('ZADD', lock, now + ttl, me)
+keep(lock)
+return {redis.call('GET', counter), 0}
+`)
+}
+
+// Returns the owner, "" if it has expired.
+var renewAmongScript = newScript(prelude + sweep + `
+if not redis.call('ZSCORE', lock, me) then
+	return ''
+end
+redis.call('ZADD', lock, now + ttl, me)
+keep(lock)
+keep(KEYS[4])
+return me
+`)
+
+const removeAmong = sweep + `
+ours = redis.call('ZREM', lock, me)
+redis.call('PUBLISH', channel, '')
+`
+
+// The waiting writers of a read-write lock are the sorted set KEYS[4]: new readers wait for them.
+var (
+	acquireReadScript = acquireAmong(`
+	redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', now)
+	local last = redis.call('ZREVRANGE', lock, 0, 0, 'WITHSCORES')
+	if not last[1] or string.sub(last[1], 1, 6) ~= 'write:' then
+		last = redis.call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')
+	end
+	left = last[1] and last[2] - now
+`)
+	acquireWriteScript = acquireAmong(`
+	local last = redis.call('ZREVRANGE', lock, 0, 0, 'WITHSCORES')
+	if not last[1] then
+		redis.call('ZREM', KEYS[4], me)
+	else
+		left = last[2] - now
+		if n == '1' then
+			redis.call('ZADD', KEYS[4], now + ttl, me)
+			keep(KEYS[4])
+		end
+	end
+`)
+	releaseSideScript = newScript(prelude + released(`
+redis.call('ZREM', KEYS[4], me)
+`+removeAmong))
+)
+
+// The permits of a semaphore are KEYS[4]. They count as long as there are owners.
+var (
+	acquirePermitScript = acquireAmong(`
+	local permits = ARGV[5]
+	local first = redis.call('ZRANGE', lock, 0, 0, 'WITHSCORES')
+	if first[1] and (redis.call('GET', KEYS[4]) or permits) ~= permits then
+		return redis.error_reply('ERR ' .. lock .. ' has ' .. redis.call('GET', KEYS[4]) ..
+			' permits for its present holders, and not ' .. permits)
+	end
+	if redis.call('ZCARD', lock) >= tonumber(permits) then
+		left = first[2] - now
+	else
+		redis.call('SET', KEYS[4], permits, 'PX', ttl)
+	end
+`)
+	releasePermitScript = newScript(prelude + released(removeAmong))
+)
+
 // errUnexpected means that a script has returned what it does not return.
 var errUnexpected = errors.New("unexpected answer")
