@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,12 +62,14 @@ func bubbleRW(t *testing.T, test func(t *testing.T, srv *fake, peers []*peer, lo
 	})
 }
 
-// start acquires a lock in the background.
+// start acquires a lock in the background. What it returns receives nil if ctx has ended.
 func start(ctx context.Context, t testing.TB, l recipes.Locker) <-chan *recipes.Hold {
 	won := make(chan *recipes.Hold, 1)
 	go func() {
+		ctx, cancel := context.WithTimeout(ctx, 100*ttl)
+		defer cancel()
 		hold, err := l.Acquire(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		won <- hold

@@ -162,9 +162,7 @@ var (
 `)
 	acquireWriteScript = acquireAmong(`
 	local last = redis.call('ZREVRANGE', lock, 0, 0, 'WITHSCORES')
-	if not last[1] then
-		redis.call('ZREM', KEYS[4], me)
-	else
+	if last[1] then
 		left = last[2] - now
 		if n == '1' then
 			redis.call('ZADD', KEYS[4], now + ttl, me)

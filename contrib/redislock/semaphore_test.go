@@ -95,6 +95,17 @@ func TestProgramsWithOtherNumbersOfPermits(t *testing.T) {
 	})
 }
 
+// The number is kept as long as there are holders.
+func TestNumberOfPermitsIsRenewed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, newSemaphore(t, a.client, "exports", 5))
+		time.Sleep(3 * ttl)
+		_, err := newSemaphore(t, b.client, "exports", 3).TryAcquire(t.Context())
+		require.ErrorContains(t, err, "5 permits")
+		require.NoError(t, hold.Release())
+	})
+}
+
 func TestPermitsOfASemaphore(t *testing.T) {
 	c := newClient(t, &redis.Options{Addr: "localhost:1"})
 	for _, permits := range []int{0, -1} {
