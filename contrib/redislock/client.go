@@ -102,7 +102,8 @@ func (c *Client) newOwner() string { return c.process + rand.Text() }
 // Close ends all holds and waits of the client, releases its locks, and waits for its goroutines. A
 // request that fails is not made again: then the lock is free after its time to live. Close takes as
 // long as the requests that are under way, at most. Further calls wait for the first one and do
-// nothing. It returns an error only for the zero value.
+// nothing. Close must not be called by what it waits for: the Metrics and the Logger of the Client. It
+// returns an error only for the zero value.
 func (c *Client) Close() error {
 	if c.open == nil {
 		return framework.ErrZeroValue

@@ -67,6 +67,9 @@ func (h *held) keep() {
 		switch {
 		case h.renewing.Err() != nil:
 			return
+		case isOfAnotherKind(err):
+			h.lose(fmt.Errorf("the key is that of another kind of lock: %w", err))
+			return
 		case err != nil: // the lock is ours until its time is over, for all that is known
 			pause = h.c.cfg.ttl / 20
 		case owner == h.owner:
@@ -114,6 +117,8 @@ func (l *Lock) release(ctx context.Context, owner string, token int64) (ours boo
 			return l.kind.release(ctx, owner, token)
 		})
 		switch {
+		case isOfAnotherKind(err): // the lock was not ours to the end
+			return false, nil
 		case err == nil: // after a failure false may be the answer to a repeated request
 			return ours || failures > 0, nil
 		case last || ctx.Err() != nil || isAnswer(err):

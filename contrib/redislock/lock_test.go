@@ -121,6 +121,11 @@ func TestReleaseFindsAnotherOwnerWithItsToken(t *testing.T) {
 		hold = acquire(t, a)
 		srv.delete(a.Key())
 		require.ErrorIs(t, hold.Release(), recipes.ErrForeignLost, "it was not the holder's to the end")
+
+		hold = acquire(t, a)
+		srv.delete(a.Key())
+		srv.redis.HSet(a.Key(), "a", "b")
+		require.ErrorIs(t, hold.Release(), recipes.ErrForeignLost, "another program has it as another kind of lock")
 	})
 }
 
@@ -457,15 +462,21 @@ func TestHoldOutlastsAShortPartition(t *testing.T) {
 func TestLossHasAReason(t *testing.T) {
 	for want, then := range map[string]func(t *testing.T, srv *fake, a, b *peer){
 		"was deleted": func(_ *testing.T, srv *fake, a, _ *peer) { srv.delete(a.Key()) },
+		"another kind": func(t *testing.T, srv *fake, a, _ *peer) {
+			srv.delete(a.Key())
+			srv.redis.HSet(a.Key(), "a", "b")
+		},
 		"belongs to": func(t *testing.T, srv *fake, a, b *peer) {
 			srv.delete(a.Key())
 			acquire(t, b)
 		},
 	} {
 		bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+			begun := time.Now()
 			hold := acquire(t, a)
 			then(t, srv, a, b)
 			<-hold.Done()
+			require.LessOrEqual(t, time.Since(begun), ttl/3)
 			require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
 			require.ErrorContains(t, hold.Err(), want)
 			require.ErrorContains(t, hold.Err(), a.Key())

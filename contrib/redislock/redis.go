@@ -110,6 +110,11 @@ func isAnswer(err error) bool {
 	return true
 }
 
+// isOfAnotherKind reports whether an error says that a key has a value of another type.
+func isOfAnotherKind(err error) bool {
+	return err != nil && isAnswer(err) && strings.Contains(err.Error(), "WRONGTYPE ")
+}
+
 // passingAnswers are the errors of servers that start, fail over or are busy.
 var passingAnswers = []string{
 	"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "ASK", "NOREPLICAS", "READONLY", "TRYAGAIN",
