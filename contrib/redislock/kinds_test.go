@@ -27,6 +27,13 @@ var kinds = map[string]kind{
 			return []*redislock.Lock{newLock(t, c, name)}
 		},
 	},
+	"fair": {
+		exclusive: newFair, places: 1, takes: []int{1, 1},
+		locks: func(t testing.TB, c *redislock.Client, name string) []*redislock.Lock {
+			return []*redislock.Lock{newFair(t, c, name), newLock(t, c, name)}
+		},
+		waiters: func(key string) string { return "{" + key + "}:queue" },
+	},
 	"read-write": {
 		exclusive: newWriter, places: simClients, takes: []int{1, 1, simClients},
 		locks: func(t testing.TB, c *redislock.Client, name string) []*redislock.Lock {
@@ -43,6 +50,13 @@ var kinds = map[string]kind{
 			return []*redislock.Lock{newSemaphore(t, c, name, 2)}
 		},
 	},
+}
+
+func newFair(t testing.TB, c *redislock.Client, name string) *redislock.Lock {
+	t.Helper()
+	lock, err := redislock.New(c, name, redislock.WithFairQueue())
+	require.NoError(t, err)
+	return lock
 }
 
 func newReadWrite(t testing.TB, c *redislock.Client, name string) *redislock.ReadWrite {

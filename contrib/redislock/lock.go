@@ -15,17 +15,19 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/measure"
+	"github.com/docent-zk/docent/internal/option"
 	"github.com/docent-zk/docent/recipes"
 )
 
 // Lock is a lock between processes, and between the goroutines of one process. A Lock has no state of
 // its own: all Lock values of one kind and name are the same lock. It is safe for concurrent use.
 type Lock struct {
-	c    *Client
-	key  string
-	kind kind
-	as   string // what the owners begin with
-	ch   string // on which releases are published
+	c      *Client
+	key    string
+	kind   kind
+	as     string // what the owners begin with
+	ch     string // on which releases are published
+	queues bool   // each waiter has a channel of its own: ch and its owner
 
 	reentry any   // identifies its holds in contexts; nil: it does not re-enter
 	other   *Lock // the other side of a read-write lock
@@ -33,18 +35,45 @@ type Lock struct {
 
 var _ recipes.Locker = (*Lock)(nil)
 
+// LockOption configures a Lock.
+type LockOption func(*lockConfig) error
+
+type lockConfig struct{ fair bool }
+
+// WithFairQueue lets the waiters of all clients acquire the lock in the order in which they came. A
+// waiter that crashed delays those behind it by the time to live at most, as a holder does that crashed.
+// Each waiter asks at intervals (WithPollInterval), and has a channel of its own, on which it is told that
+// it is its turn. Locks of one name with and without the option exclude each other, but those without it
+// do not queue: the lock is fair if all programs use the option.
+func WithFairQueue() LockOption {
+	return func(c *lockConfig) error {
+		c.fair = true
+		return nil
+	}
+}
+
 // New returns the lock of a name, which one hold has at a time. It makes no request. It returns an
 // error for a nil or zero client, and for a name that is empty or contains a brace: a Redis Cluster has
 // the keys of a lock on one server because the names of the others have the key in braces.
-func New(c *Client, name string) (*Lock, error) {
-	l, keys, err := newLock(c, name)
+func New(c *Client, name string, opts ...LockOption) (*Lock, error) {
+	l, keys, err := newLock(c, name, "queue", "alive")
 	if err != nil {
 		return nil, err
 	}
-	l.kind = &single{
+	var cfg lockConfig
+	if err := option.Apply(&cfg, opts); err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
+	}
+	s := &single{
 		c: c, keys: keys, channel: l.ch,
 		acquireScript: acquireScript, renewScript: renewScript, releaseScript: releaseScript,
 	}
+	if cfg.fair {
+		s.channel, s.records = l.beside("turn:"), true
+		s.acquireScript, s.releaseScript = acquireFairScript, releaseFairScript
+		l.ch, l.queues = s.channel, true
+	}
+	l.kind = s
 	return l, nil
 }
 
@@ -246,7 +275,11 @@ func (a *attempt) beginWait() bool {
 	if a.waiter != nil {
 		return false
 	}
-	a.waiter = a.c.wakeups.wait(a.ch)
+	ch := a.ch
+	if a.queues {
+		ch += a.owner
+	}
+	a.waiter = a.c.wakeups.wait(ch)
 	a.c.cfg.metrics.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: measure.Foreign, Path: a.Key()})
 	return true
 }

@@ -110,6 +110,61 @@ if redis.call('GET', lock) == me then
 end
 `))
 
+// A fair lock is that key, too. Its waiters are the sorted set KEYS[4], by arrival, and KEYS[5] has until
+// when each of them is there in ms. head returns the first one that is, and for how long.
+const fair = prelude + `
+local function leave(owner)
+	redis.call('ZREM', KEYS[4], owner)
+	redis.call('ZREM', KEYS[5], owner)
+end
+local function head()
+	while true do
+		local first = redis.call('ZRANGE', KEYS[4], 0, 0)[1]
+		local left = first and (redis.call('ZSCORE', KEYS[5], first) or 0) - now
+		if not first or left > 0 then
+			return first, left
+		end
+		leave(first)
+	end
+end
+`
+
+var (
+	acquireFairScript = newScript(fair + refuseReleased + `
+local owner = redis.call('GET', lock)
+local first, left = head()
+if not owner and (not first or first == me) then ` + countUp + `
+	redis.call('SET', lock, me, 'PX', ttl)
+	leave(me)
+elseif owner == me then
+	redis.call('PEXPIRE', lock, ttl)
+else
+	if n == '1' then
+		if not redis.call('ZSCORE', KEYS[4], me) then
+			local last = redis.call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] or 0
+			redis.call('ZADD', KEYS[4], last + 1, me)
+		end
+		redis.call('ZADD', KEYS[5], now + ttl, me)
+		keep(KEYS[4])
+		keep(KEYS[5])
+	end
+	return {'', owner and redis.call('PTTL', lock) or left}
+end
+return {redis.call('GET', counter), 0}
+`)
+	releaseFairScript = newScript(fair + released(`
+if redis.call('GET', lock) == me then
+	redis.call('DEL', lock)
+	ours = 1
+end
+leave(me)
+local first = head()
+if first and redis.call('EXISTS', lock) == 0 then
+	redis.call('PUBLISH', channel .. first, '')
+end
+`))
+)
+
 // Of the locks that several owners have, the lock is a sorted set: the owners by the time in ms at which
 // they expire. Each script sweeps those that have expired.
 
