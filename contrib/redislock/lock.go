@@ -217,7 +217,7 @@ func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) 
 			return g, until, recipes.ErrNotAcquired
 		case err == nil:
 			failures = 0
-			if a.beginWait() {
+			if a.beginWait() && a.c.redis != nil {
 				continue // a release since the answer was not heard
 			}
 			if g.left >= 0 {

@@ -248,5 +248,23 @@ var (
 	releasePermitScript = newScript(prelude + released(removeAmong))
 )
 
+// On each server of a Redlock the lock is a key, whose value is the owner. Its scripts are these, which
+// have the first KEYS and ARGV only, and renewScript. takeScript returns the owner that has had the key, ""
+// if there was none.
+var takeScript = newScript(`
+local owner = redis.call('GET', KEYS[1])
+if not owner or owner == ARGV[1] then
+	redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+end
+return owner or ''
+`)
+
+var dropScript = newScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+	return 0
+end
+return redis.call('DEL', KEYS[1])
+`)
+
 // errUnexpected means that a script has returned what it does not return.
 var errUnexpected = errors.New("unexpected answer")
