@@ -16,6 +16,7 @@ import (
 )
 
 func TestReadersShareAndWritersDoNot(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, opts *redis.Options, direct *redis.Client) {
 		a := newReadWrite(t, newClient(t, opts), "catalogue")
 		b := newReadWrite(t, newClient(t, opts), "catalogue")

@@ -91,6 +91,7 @@ func proxied(t testing.TB, srv *server, k kind, regards bool) locktest.Client {
 // A subscription stays while nothing is released, and is noticed to be lost when its server does not
 // answer.
 func TestSilentSubscription(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	p := startProxy(t, srv.socket())
 	core, logs := observer.New(zap.WarnLevel)
@@ -116,6 +117,7 @@ func TestSilentSubscription(t *testing.T) {
 // What the documentation warns of: a replica that is promoted while the old master goes on grants the
 // lock again, with the same token. The first holder learns that when the old master follows.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	ports := freePorts(t, 2)
 	master := startServer(t, "--port", ports[0])
 	replica := startServer(t, "--port", ports[1], "--replicaof", "127.0.0.1", ports[0])
@@ -139,6 +141,7 @@ func TestFailover(t *testing.T) {
 
 // A cluster of one server refuses scripts with keys of several slots.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	ports := freePorts(t, 2)
 	srv := startServer(t, "--port", ports[0], "--cluster-enabled", "yes", "--cluster-port", ports[1])
 	ctx := bounded(t)

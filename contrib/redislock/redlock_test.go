@@ -20,7 +20,7 @@ import (
 
 const masters = 5
 
-// redlockPoll is the interval at which waiters of a Redlock ask in tests.
+// redlockPoll is the interval at which waiters of a Redlock ask in tests on real servers.
 const redlockPoll = 30 * time.Millisecond
 
 // redlockPeer is a client of a Redlock with one lock.
@@ -45,7 +45,7 @@ func newRedlockPeer(t testing.TB, servers []*fake, fault func(context.Context, b
 		l := &link{fake: srv, fault: fault}
 		p.links, all = append(p.links, l), append(all, l)
 	}
-	r, err := redislock.NewRedlockOf(all, redislock.WithTTL(ttl), redislock.WithPollInterval(redlockPoll))
+	r, err := redislock.NewRedlockOf(all, redislock.WithTTL(ttl))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	p.redlock = r

@@ -97,6 +97,7 @@ func TestKeyOfAnotherProgram(t *testing.T) {
 
 // Without its scripts, as after a restart or a failover, the server gets their text.
 func TestServerForgetsTheScripts(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, opts *redis.Options, direct *redis.Client) {
 		lock := newLock(t, newClient(t, opts), "lock")
 		forget := func() { require.NoError(t, direct.ScriptFlush(bounded(t)).Err()) }
@@ -123,6 +124,7 @@ func renewed(hold *recipes.Hold) bool {
 
 // A server that keeps nothing takes the lock away, and its tokens begin again.
 func TestRestartWithoutDisk(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	lock := newLock(t, newClient(t, srv.options()), "lock")
 	hold := acquire(t, lock)
@@ -140,6 +142,7 @@ func TestRestartWithoutDisk(t *testing.T) {
 
 // A server that writes each command to its disk before it answers keeps the lock.
 func TestRestartWithDisk(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
 	a, b := newLock(t, newClient(t, srv.options()), "lock"), newLock(t, newClient(t, srv.options()), "lock")
 	hold := acquire(t, a)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestPermits(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, opts *redis.Options, direct *redis.Client) {
 		const permits = 3
 		var holds []*recipes.Hold
@@ -77,6 +78,7 @@ func TestPermitOfACrashedHolder(t *testing.T) {
 }
 
 func TestProgramsWithOtherNumbersOfPermits(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, opts *redis.Options, direct *redis.Client) {
 		c := newClient(t, opts)
 		five, three := newSemaphore(t, c, "exports", 5), newSemaphore(t, c, "exports", 3)

@@ -138,7 +138,7 @@ func simulate(t *testing.T, k kind, seed uint64) int {
 		locks := k.locks(t, simClient(t, l), "lock")
 		random := rand.New(rand.NewPCG(seed, uint64(i)+2))
 		running.Go(func() {
-			for range 20 {
+			for range 10 {
 				lock := random.IntN(len(locks))
 				if err := simulateOne(locks[lock], k, lock, l.setCut, m, random); err != nil {
 					t.Error(err)
