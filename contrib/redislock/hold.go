@@ -102,7 +102,7 @@ func (h *held) release(ctx context.Context) error {
 	h.stop()
 	ours, err := h.Lock.release(ctx, h.owner, h.token)
 	if err == nil && !ours {
-		return fmt.Errorf("%w: the key was deleted, or has expired, and the lock was another holder's since",
+		return fmt.Errorf("%w: the key was deleted, or has expired, before the release",
 			recipes.ErrForeignLost)
 	}
 	return err

@@ -119,9 +119,8 @@ type reentry struct {
 //   - when Redis refuses the request. An answer that passes, such as LOADING in a start or READONLY
 //     in a failover, and a lost connection do not end the wait.
 //
-// An Acquire that fails leaves no key: one that it may have set is deleted in the background. If Redis
-// cannot be reached for that, or executes the request after the deletion, the key expires after its
-// time to live.
+// An Acquire that fails leaves nothing: a key that it may have set, and the record of a waiter, are
+// deleted in the background. If Redis cannot be reached for that, they expire after the time to live.
 func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.acquire(ctx, true) }
 
 // TryAcquire is Acquire that does not wait for other holders: it fails with recipes.ErrNotAcquired.

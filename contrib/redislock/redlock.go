@@ -20,9 +20,9 @@ import (
 //
 // It cannot promise that at most one hold is valid at a time. That depends on time:
 //
-//   - The clock of each server must not be set forward. If the clocks of so many servers are that the
-//     others are no majority, two clients hold the lock. A tenth of the time to live covers clocks that
-//     run at other rates.
+//   - The clock of each server must not be set forward. Servers whose clocks are expire the key early. If
+//     they and the servers that the holder did not reach are a majority, two clients hold the lock. A
+//     tenth of the time to live covers clocks that run at other rates.
 //   - A server that has lost its keys in a restart must stay away for the time to live of the locks.
 //     Nothing here makes it wait. A server that returns at once, without its keys, may give the same lock
 //     to another client. Then it and the servers that the first client did not reach are a majority. A
@@ -32,14 +32,13 @@ import (
 //     its holds is 0, and a resource cannot tell an old holder from a new one.
 //
 // People dispute whether that is enough. Martin Kleppmann ("How to do distributed locking", 2016) says:
-// the algorithm needs bounded pauses, delays and clock errors to be safe, and has no fencing token. So it
-// is too much for a lock that only saves work, and too little for one on which correctness depends.
-// Salvatore Sanfilippo, its author ("Is Redlock safe?", 2016), answers: the time that the acquire took is
-// subtracted, so delays before its end do no harm. Pauses after it harm each lock that expires. Clocks
-// can be run so that they do not jump. Both agree that clocks that jump break it, and that a token that
-// the resource compares is stronger. Where two holders would do harm, use a service that agrees by a
-// majority and has tokens, such as ZooKeeper (package mutex) or etcd. Where they would not, a lock on one
-// server is simpler.
+// the algorithm is only safe if pauses, delays and errors of clocks are bounded, and it has no fencing
+// token. So it is too much for a lock that only saves work, and too little for one on which correctness
+// depends. Salvatore Sanfilippo, its author ("Is Redlock safe?", 2016), answers: the time that the acquire
+// took is subtracted, so delays before its end do no harm. Pauses after it harm each lock that expires.
+// Clocks can be run so that they do not jump. Both say that it is not safe with clocks that jump. Where
+// two holders would do harm, use a service that agrees by a majority and has tokens, such as ZooKeeper
+// (package mutex) or etcd. Where they would not, a lock on one server is simpler.
 //
 // A Redlock owns the goroutines of its locks and holds. It is safe for concurrent use. The zero value is
 // not usable.
