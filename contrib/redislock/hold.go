@@ -100,7 +100,7 @@ func lossOf(owner string) error {
 func (h *held) release(ctx context.Context) error {
 	defer close(h.released)
 	h.stop()
-	ours, err := h.Lock.release(ctx, h.owner, h.token)
+	ours, err := h.Lock.release(ctx, h.owner)
 	if err == nil && !ours {
 		return fmt.Errorf("%w: the key was deleted, or has expired, before the release",
 			recipes.ErrForeignLost)
@@ -110,11 +110,11 @@ func (h *held) release(ctx context.Context) error {
 
 // release releases what an owner has of the lock. It asks again until there is an answer or ctx ends,
 // but does not ask again once the client closes. It reports whether the lock was the owner's to the end.
-func (l *Lock) release(ctx context.Context, owner string, token int64) (ours bool, err error) {
+func (l *Lock) release(ctx context.Context, owner string) (ours bool, err error) {
 	for failures := 0; ; failures++ {
 		last := l.c.open.Err() != nil
 		ours, err := ask(ctx, l.c, func(ctx context.Context) (bool, error) {
-			return l.kind.release(ctx, owner, token)
+			return l.kind.release(ctx, owner)
 		})
 		switch {
 		case isOfAnotherKind(err): // the lock was not ours to the end

@@ -16,8 +16,7 @@ type kind interface {
 	// renew returns owner, or the owner that has the lock in its place, or "" if there is none.
 	renew(ctx context.Context, owner string) (string, error)
 	// release deletes all that the owner has. It reports whether the lock was the owner's to the end.
-	// token is 0 if the owner is not known to have the lock.
-	release(ctx context.Context, owner string, token int64) (bool, error)
+	release(ctx context.Context, owner string) (bool, error)
 }
 
 // grant is the answer to an acquire.
@@ -30,8 +29,7 @@ type grant struct {
 
 // single is a kind whose records are on one server. All of its scripts have these KEYS, which begin
 // with the lock, the counter of tokens and the owners that were released. Their ARGV are the owner, the
-// time to live in ms, the channel, whether the acquire waits (0 or 1) or the token of a release, and the
-// number of permits.
+// time to live in ms, the channel, whether an acquire waits (0 or 1), and the number of permits.
 type single struct {
 	c       *Client
 	keys    []string
@@ -42,8 +40,8 @@ type single struct {
 	acquireScript, renewScript, releaseScript *script
 }
 
-func (s *single) run(ctx context.Context, script *script, owner string, n int64) (any, error) {
-	return script.run(ctx, s.c.redis, s.keys, owner, s.c.ttl(), s.channel, n, s.permits)
+func (s *single) run(ctx context.Context, script *script, owner string, waits int64) (any, error) {
+	return script.run(ctx, s.c.redis, s.keys, owner, s.c.ttl(), s.channel, waits, s.permits)
 }
 
 func (s *single) acquire(ctx context.Context, owner string, waits bool) (grant, error) {
@@ -89,7 +87,7 @@ func (s *single) renew(ctx context.Context, owner string) (string, error) {
 	return other, nil
 }
 
-func (s *single) release(ctx context.Context, owner string, token int64) (bool, error) {
-	answer, err := s.run(ctx, s.releaseScript, owner, token)
+func (s *single) release(ctx context.Context, owner string) (bool, error) {
+	answer, err := s.run(ctx, s.releaseScript, owner, 0)
 	return answer == int64(1), err
 }

@@ -91,7 +91,7 @@ func newLock(c *Client, name string, further ...string) (*Lock, []string, error)
 		return nil, nil, fmt.Errorf("redislock: the name %q of the lock contains a brace", name)
 	}
 	l := &Lock{c: c, key: c.cfg.prefix + name}
-	l.ch, l.reentry = l.beside("released"), reentry{c, l.key}
+	l.ch, l.reentry = l.beside("released"), reentry{c, "", l.key}
 	keys := []string{l.key}
 	for _, name := range append([]string{"token", "done"}, further...) {
 		keys = append(keys, l.beside(name))
@@ -102,10 +102,10 @@ func newLock(c *Client, name string, further ...string) (*Lock, []string, error)
 // beside returns a key in the hash slot of the lock.
 func (l *Lock) beside(name string) string { return "{" + l.key + "}:" + name }
 
-// reentry identifies the holds of a lock in contexts.
+// reentry identifies the holds of a lock, or of a side of one, in contexts.
 type reentry struct {
-	c   *Client
-	key string
+	c         *Client
+	side, key string
 }
 
 // Acquire waits until the lock is acquired or ctx ends. With the context of a valid hold of the same
@@ -347,7 +347,7 @@ func (a *attempt) undo() {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), a.c.cfg.ttl)
 		defer cancel()
-		if _, err := a.Lock.release(ctx, owner, 0); err != nil {
+		if _, err := a.Lock.release(ctx, owner); err != nil {
 			const warning = "a key that an acquire may have left was not deleted: it ends by its time to live"
 			a.c.cfg.log.Named("redislock").Warn(warning, zap.String("path", a.Key()), zap.Error(err))
 		}

@@ -29,9 +29,10 @@ func NewReadWrite(c *Client, name string) (*ReadWrite, error) {
 	}
 	rw := &ReadWrite{*l, *l}
 	side := func(l, other *Lock, as string, acquire *script) {
-		l.as, l.other, l.reentry = as, other, reentry{c, as + l.key}
+		released := l.beside("released:")
+		l.as, l.ch, l.other, l.reentry = as, released+as, other, reentry{c, as, l.key}
 		l.kind = &single{
-			c: c, keys: keys, channel: l.ch, records: as == writer,
+			c: c, keys: keys, channel: released, records: as == writer,
 			acquireScript: acquire, renewScript: renewAmongScript, releaseScript: releaseSideScript,
 		}
 	}

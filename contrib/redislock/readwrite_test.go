@@ -243,6 +243,34 @@ func TestKindsOfOneNameDoNotMix(t *testing.T) {
 	})
 }
 
+// A reader and, behind it, a writer of one client. The mark of the writer keeps the reader waiting.
+func TestReaderAndWriterOfOneClientDoNotWaitForEachOther(t *testing.T) {
+	bubbleRW(t, func(t *testing.T, srv *fake, peers []*peer, locks []*redislock.ReadWrite) {
+		written := acquire(t, locks[0].Write())
+		reading := start(t.Context(), t, locks[1].Read())
+		writing := start(t.Context(), t, locks[1].Write())
+		released := time.Now()
+		require.NoError(t, written.Release())
+		require.NoError(t, (<-writing).Release())
+		require.NoError(t, (<-reading).Release())
+		require.Equal(t, released, time.Now())
+	})
+}
+
+// The holds of a lock with another name are not mistaken for those of a side.
+func TestSideIsNotALockOfAnotherName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := redislock.NewClientOf(&link{fake: newFake()}, redislock.WithPrefix(""))
+		require.NoError(t, err)
+		defer c.Close()
+		reading := acquire(t, newReadWrite(t, c, "x").Read())
+		hold := acquire(t, newLock(t, c, "write:x"))
+		_, err = newReadWrite(t, c, "x").Write().TryAcquire(hold.Context(t.Context()))
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.NoError(t, reading.Release())
+	})
+}
+
 func TestNilAndZeroReadWrite(t *testing.T) {
 	_, err := redislock.NewReadWrite(nil, "lock")
 	require.ErrorContains(t, err, "nil")

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -62,9 +63,6 @@ func NewRedlock(servers []redis.UniversalClient, opts ...Option) (*Redlock, erro
 		if err != nil {
 			return nil, fmt.Errorf("server %d: %w", i, err)
 		}
-		if slices.Contains(servers[:i], rdb) {
-			return nil, errTwice
-		}
 		all = append(all, r)
 	}
 	return NewRedlockOf(all, opts...)
@@ -77,9 +75,12 @@ func NewRedlockOf(servers []Redis, opts ...Option) (*Redlock, error) {
 	if len(servers) < 3 {
 		return nil, fmt.Errorf("redislock: a Redlock needs three servers at least, and not %d", len(servers))
 	}
-	for _, r := range servers {
-		if r == nil {
+	for i, r := range servers {
+		switch {
+		case r == nil:
 			return nil, errNilRedis
+		case reflect.ValueOf(r).Comparable() && slices.Contains(servers[:i], r):
+			return nil, errTwice
 		}
 	}
 	c, err := newClient(nil, opts)
@@ -101,7 +102,7 @@ func (r *Redlock) New(name string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.kind = &majority{r, keys[:1]}
+	l.kind = &majority{r, keys}
 	return l, nil
 }
 
@@ -145,7 +146,7 @@ func (m *majority) ask(ctx context.Context, s *script, owner string, then func(R
 func (m *majority) run(ctx context.Context, server Redis, s *script, owner string) (any, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.within())
 	defer cancel()
-	return s.run(ctx, server, m.keys, owner, m.c.ttl())
+	return s.run(ctx, server, m.keys, owner, m.c.ttl(), "", int64(0))
 }
 
 // count counts the votes for an owner until they are a majority, or cannot become one any more.
@@ -216,7 +217,7 @@ func (m *majority) renew(ctx context.Context, owner string) (string, error) {
 	return other, err
 }
 
-func (m *majority) release(ctx context.Context, owner string, _ int64) (bool, error) {
+func (m *majority) release(ctx context.Context, owner string) (bool, error) {
 	votes := m.ask(ctx, dropScript, owner, func(Redis) {})
 	ours, _, err := m.count(votes, func(deleted string) bool { return deleted == "1" })
 	return ours, err

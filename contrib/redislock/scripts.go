@@ -25,15 +25,15 @@ func (s *script) run(ctx context.Context, r Redis, keys []string, args ...any) (
 }
 
 // A script may run twice: go-redis sends a request again, and so does an acquire, if the answer was
-// lost. It may also run late. So each release notes its owner for the time to live: a repeated release
-// finds the note, and an acquire that comes after the release of its owner is refused.
+// lost. It may also run late. So each release notes its owner for the time to live, a minute at most: a
+// repeated release finds the note, and an acquire that comes after the release of its owner is refused.
 //
 // The scripts of all kinds have the same KEYS and ARGV: see single. Their time is that of the server.
 
 // prelude is what all scripts begin with.
 const prelude = `
 local lock, counter, done = KEYS[1], KEYS[2], KEYS[3]
-local me, ttl, channel, n = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local me, ttl, channel, waits = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- keep lets a key live for the time to live at least: other programs may have another one.
@@ -60,20 +60,22 @@ end
 `
 )
 
-// released returns the end of a release script: it sets ours, and what returns whether the lock was the
-// owner's to the end. A release without a token is that of an acquire which may have had no effect.
+// released returns the end of a release script, of a part that sets ours to 1 if the lock was the
+// owner's to the end. A repeated release returns what the first one has returned.
 func released(free string) string {
 	return `
 redis.call('ZREMRANGEBYSCORE', done, '-inf', now)
 if redis.call('ZSCORE', done, me) then
-	return 1
+	return redis.call('ZSCORE', done, 'lost:' .. me) and 0 or 1
 end
 local ours = 0
 ` + free + `
-if ours == 1 or n == '0' then
-	redis.call('ZADD', done, now + ttl, me)
-	keep(done)
+local noted = now + math.min(ttl, 60000)
+redis.call('ZADD', done, noted, me)
+if ours == 0 then
+	redis.call('ZADD', done, noted, 'lost:' .. me)
 end
+keep(done)
 return ours
 `
 }
@@ -139,7 +141,7 @@ if not owner and (not first or first == me) then ` + countUp + `
 elseif owner == me then
 	redis.call('PEXPIRE', lock, ttl)
 else
-	if n == '1' then
+	if waits == '1' then
 		if not redis.call('ZSCORE', KEYS[4], me) then
 			local last = redis.call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] or 0
 			redis.call('ZADD', KEYS[4], last + 1, me)
@@ -202,10 +204,10 @@ return me
 
 const removeAmong = sweep + `
 ours = redis.call('ZREM', lock, me)
-redis.call('PUBLISH', channel, '')
 `
 
-// The waiting writers of a read-write lock are the sorted set KEYS[4]: new readers wait for them.
+// The waiting writers of a read-write lock are the sorted set KEYS[4]: new readers wait for them. Each
+// side has its own channel.
 var (
 	acquireReadScript = acquireAmong(`
 	redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', now)
@@ -219,15 +221,17 @@ var (
 	local last = redis.call('ZREVRANGE', lock, 0, 0, 'WITHSCORES')
 	if last[1] then
 		left = last[2] - now
-		if n == '1' then
+		if waits == '1' then
 			redis.call('ZADD', KEYS[4], now + ttl, me)
 			keep(KEYS[4])
 		end
 	end
 `)
-	releaseSideScript = newScript(prelude + released(`
+	releaseSideScript = newScript(prelude + released(removeAmong+`
 redis.call('ZREM', KEYS[4], me)
-`+removeAmong))
+redis.call('PUBLISH', channel .. 'read:', '')
+redis.call('PUBLISH', channel .. 'write:', '')
+`))
 )
 
 // The permits of a semaphore are KEYS[4]. They count as long as there are owners.
@@ -241,30 +245,34 @@ var (
 	end
 	if redis.call('ZCARD', lock) >= tonumber(permits) then
 		left = first[2] - now
-	else
-		redis.call('SET', KEYS[4], permits, 'PX', ttl)
+	elseif not redis.call('SET', KEYS[4], permits, 'PX', ttl, 'NX') then
+		redis.call('SET', KEYS[4], permits, 'PX', math.max(ttl, redis.call('PTTL', KEYS[4])))
 	end
 `)
-	releasePermitScript = newScript(prelude + released(removeAmong))
+	releasePermitScript = newScript(prelude + released(removeAmong+`
+redis.call('PUBLISH', channel, '')
+`))
 )
 
-// On each server of a Redlock the lock is a key, whose value is the owner. Its scripts are these, which
-// have the first KEYS and ARGV only, and renewScript. takeScript returns the owner that has had the key, ""
-// if there was none.
-var takeScript = newScript(`
-local owner = redis.call('GET', KEYS[1])
-if not owner or owner == ARGV[1] then
-	redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+// On each server of a Redlock the lock is a key, whose value is the owner, and releases are noted.
+// takeScript returns the owner that has had the key, "" if there was none.
+var (
+	takeScript = newScript(prelude + `
+if redis.call('ZSCORE', done, me) then
+	return 'released'
+end
+local owner = redis.call('GET', lock)
+if not owner or owner == me then
+	redis.call('SET', lock, me, 'PX', ttl)
 end
 return owner or ''
 `)
-
-var dropScript = newScript(`
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-	return 0
+	dropScript = newScript(prelude + released(`
+if redis.call('GET', lock) == me then
+	ours = redis.call('DEL', lock)
 end
-return redis.call('DEL', KEYS[1])
-`)
+`))
+)
 
 // errUnexpected means that a script has returned what it does not return.
 var errUnexpected = errors.New("unexpected answer")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -186,6 +187,33 @@ func TestLocksOfOtherProgramsExclude(t *testing.T) {
 		require.NoError(t, direct.Del(ctx, "orders").Err()) // publishes nothing
 		require.NoError(t, acquire(t, lock).Release())
 	})
+}
+
+// The documentation lists the commands that a user needs.
+func TestCommandsOfARestrictedUser(t *testing.T) {
+	srv := startServer(t)
+	user := []any{"ACL", "SETUSER", "limited", "on", ">secret", "~docent:*", "~{docent:*", "&{docent:*"}
+	for _, cmd := range strings.Fields(`eval evalsha time get set incr del exists pexpire pttl zadd zcard zrange zrem
+		zremrangebyscore zrevrange zscore publish subscribe unsubscribe ping`) {
+		user = append(user, "+"+cmd)
+	}
+	require.NoError(t, srv.direct.Do(bounded(t), user...).Err())
+	opts := srv.options()
+	opts.Username, opts.Password = "limited", "secret"
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := k.locks(t, newClient(t, opts), name), k.exclusive(t, newClient(t, opts), name+" alone")
+			for _, lock := range append(a, b) {
+				hold := acquire(t, lock)
+				won := make(chan *recipes.Hold, 1)
+				go func() { won <- acquire(t, lock) }()
+				require.True(t, renewed(hold))
+				require.NoError(t, hold.Release())
+				require.NoError(t, (<-won).Release())
+			}
+		})
+	}
 }
 
 func TestOptions(t *testing.T) {

@@ -108,6 +108,23 @@ func TestNumberOfPermitsIsRenewed(t *testing.T) {
 	})
 }
 
+// A program with a shorter time to live does not shorten that of the number.
+func TestNumberOfPermitsOutlastsAShortTimeToLive(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		c, err := redislock.NewClientOf(&link{fake: srv}, redislock.WithTTL(10*ttl))
+		require.NoError(t, err)
+		defer c.Close()
+		first := acquire(t, newSemaphore(t, b.client, "exports", 2))
+		long := acquire(t, newSemaphore(t, c, "exports", 2))
+		require.NoError(t, first.Release())
+		require.NoError(t, acquire(t, newSemaphore(t, b.client, "exports", 2)).Release())
+		time.Sleep(2 * ttl)
+		_, err = newSemaphore(t, a.client, "exports", 5).TryAcquire(t.Context())
+		require.ErrorContains(t, err, "2 permits")
+		require.NoError(t, long.Release())
+	})
+}
+
 func TestPermitsOfASemaphore(t *testing.T) {
 	c := newClient(t, &redis.Options{Addr: "localhost:1"})
 	for _, permits := range []int{0, -1} {
