@@ -161,6 +161,10 @@ func TestRedlockWithServersThatAreKilled(t *testing.T) {
 	a, b := newRedlock(), newRedlock()
 	hold := acquire(t, a)
 	require.Zero(t, hold.Token())
+	for _, srv := range servers { // also those that are not needed for a majority
+		require.Eventually(t, func() bool { return srv.direct.Exists(bounded(t), a.Key()).Val() == 1 },
+			time.Minute, time.Millisecond)
+	}
 
 	servers[0].kill()
 	servers[0].start() // without its keys
