@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"flag"
 	"testing"
 	"time"
 
@@ -15,6 +16,10 @@ const aliveWithin = time.Second
 
 func TestMain(m *testing.M) {
 	redislock.SetAliveWithin(aliveWithin)
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil { // parallel tests mostly wait
+		panic(err)
+	}
 	redis.SetLogger(silent{}) // of connections to servers that were killed
 	// This one ends by itself within a second after its client was closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
