@@ -32,8 +32,8 @@
 // is the fencing token and stays. The key is renewed after each third of its time to live, in the
 // background, as long as it is the holder's. A release deletes it, if it is the holder's, and
 // publishes that in the channel {docent:orders}:released. It also notes the holder in
-// {docent:orders}:done for the time to live, a minute at most, so that a release which the client of Redis sends again is
-// known, and an acquire that arrives after the release has no effect.
+// {docent:orders}:done for the time to live, a minute at most. So a release that the client of Redis
+// sends again is known, and an acquire that arrives after the release has no effect.
 //
 // A read-write lock and a semaphore have a sorted set at that key: the holders by the time at which
 // they expire, by the clock of the server. Each holder renews its own. The scripts remove those that have
