@@ -157,7 +157,8 @@ func (t *keys) acquire(ctx context.Context, q request) (bool, error) {
 	r, err := t.read(ctx, q)
 	if err == nil && changed && r.owner != q.owner && cutFrom(q.owner, r.owner) {
 		cut := request{name: q.name, owner: r.owner}
-		return false, errors.Join(fmt.Errorf("the column has cut the holder %q to %q", q.owner, r.owner), t.undo(ctx, cut))
+		short := fmt.Errorf("the column has cut the holder %q to %q", q.owner, r.owner)
+		return false, errors.Join(short, t.undo(ctx, cut))
 	}
 	return r.owner == q.owner && r.left > 0, err
 }

@@ -126,8 +126,8 @@ func (t *rows) read(ctx context.Context, q request) (row, error) {
 // have written a time far ahead.
 const maxLeft = 100 * 365 * 24 * time.Hour
 
-// readRow reads a row with a lease, and more columns. The clock makes the next token larger than tokens of a row that was
-// deleted, or that a failover has lost.
+// readRow reads a row with a lease, and more columns. The clock makes the next token larger than tokens
+// of a row that was deleted, or that a failover has lost.
 func readRow(ctx context.Context, db queries, s statement, v values, more ...any) (row, error) {
 	r, left, clock := row{there: true}, int64(0), int64(0)
 	columns := append([]any{&r.fence, &r.owner, &left, &clock}, more...)
