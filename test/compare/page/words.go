@@ -43,11 +43,19 @@ var english = words{
 		"setnx-getset": "Built by hand: SETNX with the time of expiry as the value, GETSET when that is over, DEL. A " +
 			"waiter tries every 10 ms.",
 		"setnx-expire": "Built by hand: SETNX, then EXPIRE, then DEL. A waiter tries every 10 ms.",
+		"redislock-5": "`NewRedlock` of `contrib/redislock` on five masters, of which two could not be reached in the " +
+			"same rows\nas below.",
 		"redlock": "redsync on five masters. In the rows where a master restarts without its disk, or its clock is " +
 			"set,\ntwo others could not be reached as the lock was acquired.",
 		"sqllock-pg": "`contrib/sqllock` of docent on PostgreSQL: a lease in a row. In the service: `Lock.Guard`.",
 		"sqltx-pg": "`Lock.InTx` of `contrib/sqllock` on PostgreSQL: the lock is the transaction's, which also " +
 			"writes in the service.",
+		"session-pg": "`SessionLock` of `contrib/sqllock` on PostgreSQL: the lock of a connection, which the server " +
+			"ends when it is\nsilent for a lease.",
+		"keylock-pg": "`KeyLock` of `contrib/sqllock` on PostgreSQL: a row that is inserted and deleted, with a time of " +
+			"expiry.",
+		"session-maria": "`SessionLock` of `contrib/sqllock` on MariaDB: the lock of a connection, which the server ends " +
+			"when it is\nsilent for a lease.",
 		"advisory-pg":   "Built by hand: `pg_advisory_lock` of a connection.",
 		"sqllock-maria": "`contrib/sqllock` of docent on MariaDB: a lease in a row. In the service: `Lock.Guard`.",
 		"sqltx-maria": "`Lock.InTx` of `contrib/sqllock` on MariaDB: the lock is the transaction's, which also " +
@@ -86,9 +94,13 @@ var chinese = words{
 		"bsm":           "bsm/redislock，不续期。检查用 `TTL`（一次请求）。等待者每 100 毫秒试一次。",
 		"setnx-getset":  "手写：SETNX，值为过期时间；过期后 GETSET；DEL 释放。等待者每 10 毫秒试一次。",
 		"setnx-expire":  "手写：先 SETNX，再 EXPIRE；DEL 释放。等待者每 10 毫秒试一次。",
+		"redislock-5":   "`contrib/redislock` 的 `NewRedlock`，五台主库；有两台连不上的行与下面相同。",
 		"redlock":       "redsync，五台主库。某台丢盘重启或时钟跳变的两行里，加锁时另有两台连不上。",
 		"sqllock-pg":    "docent 的 `contrib/sqllock`，PostgreSQL，租约存于一行。服务内写入：`Lock.Guard`。",
 		"sqltx-pg":      "`contrib/sqllock` 的 `Lock.InTx`，PostgreSQL，锁属于事务。服务内写入：同一事务。",
+		"session-pg":    "`contrib/sqllock` 的 `SessionLock`，PostgreSQL，连接锁；连接静默超过租约，服务器就断开它。",
+		"keylock-pg":    "`contrib/sqllock` 的 `KeyLock`，PostgreSQL，唯一键的一行，带过期时间。",
+		"session-maria": "`contrib/sqllock` 的 `SessionLock`，MariaDB，连接锁；连接静默超过租约，服务器就断开它。",
 		"advisory-pg":   "手写：一个连接上的 `pg_advisory_lock`。",
 		"sqllock-maria": "docent 的 `contrib/sqllock`，MariaDB，租约存于一行。服务内写入：`Lock.Guard`。",
 		"sqltx-maria":   "`contrib/sqllock` 的 `Lock.InTx`，MariaDB，锁属于事务。服务内写入：同一事务。",

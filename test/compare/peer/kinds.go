@@ -18,13 +18,17 @@ var Kinds = []Kind{
 	{Name: "setnx-getset", Service: Redis, Fixed: true, Clock: true, Own: true, start: setnxGetset},
 	{Name: "setnx-expire", Service: Redis, Fixed: true, Own: true, start: setnxExpire},
 
+	{Name: "redislock-5", Service: Masters, start: docentRedlock},
 	{Name: "redlock", Service: Masters, Fixed: true, start: redsyncMutex},
 
 	{Name: "sqllock-pg", Service: PostgreSQL, Token: true, Guard: true, start: docentOnSQL(postgreSQL)},
 	{Name: "sqltx-pg", Service: PostgreSQL, Token: true, Guard: true, start: transaction(postgreSQL)},
-	{Name: "advisory-pg", Service: PostgreSQL, Own: true, start: sessionLock(postgreSQL)},
+	{Name: "session-pg", Service: PostgreSQL, start: docentLock(postgreSQL, sessionOf)},
+	{Name: "keylock-pg", Service: PostgreSQL, start: docentLock(postgreSQL, keyOf)},
+	{Name: "advisory-pg", Service: PostgreSQL, Own: true, start: connectionLock(postgreSQL)},
 
 	{Name: "sqllock-maria", Service: MariaDB, Token: true, Guard: true, start: docentOnSQL(mariaDB)},
 	{Name: "sqltx-maria", Service: MariaDB, Token: true, Guard: true, start: transaction(mariaDB)},
-	{Name: "getlock-maria", Service: MariaDB, Own: true, start: sessionLock(mariaDB)},
+	{Name: "session-maria", Service: MariaDB, start: docentLock(mariaDB, sessionOf)},
+	{Name: "getlock-maria", Service: MariaDB, Own: true, start: connectionLock(mariaDB)},
 }

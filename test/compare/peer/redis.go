@@ -32,6 +32,22 @@ func docentOnRedis(_ context.Context, c Config) (func(string) (Lock, error), err
 	}, nil
 }
 
+// docentRedlock is the Redlock of contrib/redislock.
+func docentRedlock(_ context.Context, c Config) (func(string) (Lock, error), error) {
+	var servers []redis.UniversalClient
+	for _, addr := range c.Servers {
+		servers = append(servers, connectRedis(addr))
+	}
+	locks, err := redislock.NewRedlock(servers, redislock.WithTTL(c.Lease))
+	if err != nil {
+		return nil, err
+	}
+	return func(name string) (Lock, error) {
+		lock, err := locks.New(name)
+		return locker{Locker: lock}, err
+	}, nil
+}
+
 // redsyncMutex is redsync, on one master or on several. It has its own pause between tries, and tries
 // until it succeeds.
 func redsyncMutex(_ context.Context, c Config) (func(string) (Lock, error), error) {

@@ -87,7 +87,8 @@ func (d database) sqllock(c Config) (*sql.DB, *sqllock.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := sqllock.New(db, d.dialect, sqllock.WithLease(c.Lease))
+	client, err := sqllock.New(db, d.dialect, sqllock.WithLease(c.Lease),
+		sqllock.WithKeyTable(sqllock.KeyTable{Table: KeyTable}))
 	return db, client, err
 }
 
@@ -166,9 +167,30 @@ func (h *txHeld) Release(context.Context) error {
 	return h.tx.Rollback()
 }
 
-// sessionLock is the lock of a connection: pg_advisory_lock, GET_LOCK. The program keeps the
+// docentLock is a lock of contrib/sqllock without a token.
+func docentLock(d database, lockOf func(*sqllock.Client, string) (recipes.Locker, error)) Program {
+	return func(_ context.Context, c Config) (func(string) (Lock, error), error) {
+		_, client, err := d.sqllock(c)
+		if err != nil {
+			return nil, err
+		}
+		return func(name string) (Lock, error) {
+			lock, err := lockOf(client, name)
+			return locker{Locker: lock}, err
+		}, nil
+	}
+}
+
+func sessionOf(c *sqllock.Client, name string) (recipes.Locker, error) { return c.SessionLock(name) }
+
+func keyOf(c *sqllock.Client, name string) (recipes.Locker, error) { return c.KeyLock(name) }
+
+// KeyTable is the table of the locks that are rows with a unique key.
+const KeyTable = "key_locks"
+
+// connectionLock is the lock of a connection: pg_advisory_lock, GET_LOCK. The program keeps the
 // connection, and asks it whether it is alive.
-func sessionLock(d database) Program {
+func connectionLock(d database) Program {
 	return func(_ context.Context, c Config) (func(string) (Lock, error), error) {
 		db, err := d.open(c)
 		if err != nil {

@@ -46,7 +46,8 @@ func Theory(k peer.Kind, f Fault) Expected {
 func is[T comparable](one T, all []T) bool { return slices.Contains(all, one) }
 
 var (
-	// connections are the locks that a program has as long as its connection is there.
+	// connections are the locks that a program has as long as its connection is there, however long it is
+	// silent.
 	connections = []string{"sqltx-pg", "sqltx-maria", "advisory-pg", "getlock-maria"}
 
 	// The lock of one server that keeps time and has its data.
@@ -55,11 +56,15 @@ var (
 	agreed = append(slices.Clone(ordinary), Failover, ServerClock)
 	// The lock of a connection: it does not become free while the program is paused.
 	connected = []Fault{Pause, PauseLate, Overrun, Kill, KillAcquire, WaiterDies, ServerClock}
+	// The lock of a connection that the server ends after a lease without a request.
+	attended = []Fault{Pause, Overrun, Kill, KillAcquire, Partition, WaiterDies}
 
 	// safe are the faults under which a resource that compares nothing loses no update.
 	safe = map[string][]Fault{
 		"docent": agreed, "etcdlock": agreed,
-		"redislock": ordinary, "sqllock-pg": ordinary, "sqllock-maria": ordinary,
+		"redislock": ordinary, "redislock-5": ordinary,
+		"sqllock-pg": ordinary, "sqllock-maria": ordinary, "keylock-pg": ordinary,
+		"session-pg": attended, "session-maria": attended,
 		"sqltx-pg": connected, "sqltx-maria": connected, "advisory-pg": connected, "getlock-maria": connected,
 	}
 	// fatal are the faults under which a lock that is built by hand has to lose one.

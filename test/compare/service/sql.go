@@ -87,7 +87,10 @@ func (s *sqlServer) create(ctx context.Context) error {
 	if _, err := s.root.ExecContext(ctx, "CREATE DATABASE "+peer.Database); err != nil {
 		return err
 	}
-	for _, statement := range []string{locks, "CREATE TABLE data (name varchar(255))"} {
+	time := map[sqllock.Dialect]string{sqllock.PostgreSQL: "timestamptz", sqllock.MySQL: "DATETIME(6)"}[s.dialect]
+	keys := fmt.Sprintf("CREATE TABLE %s (name varchar(255) PRIMARY KEY, holder varchar(255) NOT NULL, expires_at %s)",
+		peer.KeyTable, time)
+	for _, statement := range []string{locks, keys, "CREATE TABLE data (name varchar(255))"} {
 		if _, err := s.admin.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -114,20 +117,42 @@ func (s *sqlServer) Delete(ctx context.Context, lock string) error {
 	if err := s.endConnection(ctx, lock); err != nil {
 		return err
 	}
-	_, err := s.admin.ExecContext(ctx, "UPDATE "+sqllock.DefaultTable+" SET owner = NULL WHERE name = '"+lock+"'")
-	return err
+	for _, statement := range []string{
+		"UPDATE " + sqllock.DefaultTable + " SET owner = NULL WHERE name = '" + lock + "'",
+		"DELETE FROM " + peer.KeyTable + " WHERE name = '" + lock + "'",
+	} {
+		if _, err := s.admin.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sessionKey returns what the database calls the SessionLock of a lock.
+func (s *sqlServer) sessionKey(lock string) (key string, err error) {
+	client, err := sqllock.New(s.admin, s.dialect)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	session, err := client.SessionLock(lock)
+	return session.Key(), err
 }
 
 func (s *sqlServer) endConnection(ctx context.Context, lock string) error {
+	key, err := s.sessionKey(lock)
+	if err != nil {
+		return err
+	}
 	if s.dialect == sqllock.PostgreSQL {
 		_, err := s.admin.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE pid <> pg_backend_pid() AND datname = current_database() AND (state = 'idle in transaction'
-			OR pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objid::bigint =
-				hashtext('`+lock+`')::bigint & 4294967295))`)
+			OR pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND (objid::bigint =
+				hashtext('`+lock+`')::bigint & 4294967295 OR classid::bigint << 32 | objid::bigint = `+key+`)))`)
 		return err
 	}
 	var id sql.NullInt64
-	if err := s.admin.QueryRowContext(ctx, "SELECT IS_USED_LOCK('"+lock+"')").Scan(&id); err != nil {
+	if err := s.admin.QueryRowContext(ctx, "SELECT COALESCE(IS_USED_LOCK('"+lock+"'), IS_USED_LOCK('"+key+"'))").Scan(&id); err != nil {
 		return err
 	}
 	if !id.Valid {
@@ -140,7 +165,7 @@ func (s *sqlServer) endConnection(ctx context.Context, lock string) error {
 			return err
 		}
 	}
-	_, err := s.admin.ExecContext(ctx, fmt.Sprint("KILL ", id.Int64))
+	_, err = s.admin.ExecContext(ctx, fmt.Sprint("KILL ", id.Int64))
 	if failed := (&mysql.MySQLError{}); errors.As(err, &failed) && failed.Number == noSuchThread {
 		return nil
 	}
