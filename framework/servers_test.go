@@ -56,10 +56,12 @@ func TestNewServersEndTheAttemptToReachAnOldOne(t *testing.T) {
 func TestServerIsThatOfTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		srv.Client("one").Refuse(true)
+		for _, host := range []string{"one", "two", "["} {
+			srv.Client(host).Refuse(true)
+		}
 		c := testzk.Client(t, "one:1,two,[::1]:3", byHost(srv), longSession())
 		require.Empty(t, c.Server(), "before the first connection")
-		srv.Client("[").Refuse(true)
+		srv.Client("two").Refuse(false)
 		require.NoError(t, c.WaitConnected(t.Context()))
 		require.Equal(t, "two:2181", c.Server())
 		require.Equal(t, "two:2181", c.Namespace("view").Server())
