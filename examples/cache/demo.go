@@ -67,10 +67,14 @@ func (d *demo) told(what string, err error) {
 	d.report.Line("      %s", what)
 }
 
-// set creates or changes a setting.
+// set creates or changes a setting. Nothing else does, so a request whose answer was lost is repeated.
 func (d *demo) set(ctx context.Context, name, value string) error {
-	_, err := d.editor.Create(ctx, d.path+"/"+name, []byte(value), framework.Parents(), framework.OrSet())
-	return err
+	for {
+		_, err := d.editor.Create(ctx, d.path+"/"+name, []byte(value), framework.Parents(), framework.OrSet())
+		if framework.OutcomeOf(err) != framework.Unknown || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 func (d *demo) run(ctx context.Context) error {
