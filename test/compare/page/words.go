@@ -43,8 +43,8 @@ var english = words{
 		"setnx-getset": "Built by hand: SETNX with the time of expiry as the value, GETSET when that is over, DEL. A " +
 			"waiter tries every 10 ms.",
 		"setnx-expire": "Built by hand: SETNX, then EXPIRE, then DEL. A waiter tries every 10 ms.",
-		"redislock-5": "`NewRedlock` of `contrib/redislock` on five masters, of which two could not be reached in the " +
-			"same rows\nas below.",
+		"redislock-5": "`NewRedlock` of `contrib/redislock` on five masters, of which two could not be reached in " +
+			"the same\nrows as below.",
 		"redlock": "redsync on five masters. In the rows where a master restarts without its disk, or its clock is " +
 			"set,\ntwo others could not be reached as the lock was acquired.",
 		"sqllock-pg": "`contrib/sqllock` of docent on PostgreSQL: a lease in a row. In the service: `Lock.Guard`.",
