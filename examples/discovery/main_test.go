@@ -47,7 +47,10 @@ func TestDemo(t *testing.T) {
 		`meanwhile 50 more requests were answered`,
 		`No request was lost: \d+ were answered, and \d+ attempts were repeated\.`)
 	// The view reports this in a goroutine of its own.
-	exampletest.Lines(t, out.String(), `KILLED: instance 1`, `not listed any more: instance 1 at`, `No request was lost`)
+	exampletest.Lines(t, out.String(),
+		`KILLED: instance 1`,
+		`not listed any more: instance 1 at`,
+		`No request was lost`)
 }
 
 func TestDemoOnOtherServers(t *testing.T) {

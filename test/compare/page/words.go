@@ -50,12 +50,12 @@ var english = words{
 		"sqllock-pg": "`contrib/sqllock` of docent on PostgreSQL: a lease in a row. In the service: `Lock.Guard`.",
 		"sqltx-pg": "`Lock.InTx` of `contrib/sqllock` on PostgreSQL: the lock is the transaction's, which also " +
 			"writes in the service.",
-		"session-pg": "`SessionLock` of `contrib/sqllock` on PostgreSQL: the lock of a connection, which the server " +
-			"ends when it is\nsilent for a lease.",
-		"keylock-pg": "`KeyLock` of `contrib/sqllock` on PostgreSQL: a row that is inserted and deleted, with a time of " +
-			"expiry.",
-		"session-maria": "`SessionLock` of `contrib/sqllock` on MariaDB: the lock of a connection, which the server ends " +
-			"when it is\nsilent for a lease.",
+		"session-pg": "`SessionLock` of `contrib/sqllock` on PostgreSQL: the lock of a connection, which the " +
+			"server ends\nwhen it is silent for a lease.",
+		"keylock-pg": "`KeyLock` of `contrib/sqllock` on PostgreSQL: a row that is inserted and deleted, with a time " +
+			"of expiry.",
+		"session-maria": "`SessionLock` of `contrib/sqllock` on MariaDB: the lock of a connection, which the " +
+			"server ends\nwhen it is silent for a lease.",
 		"advisory-pg":   "Built by hand: `pg_advisory_lock` of a connection.",
 		"sqllock-maria": "`contrib/sqllock` of docent on MariaDB: a lease in a row. In the service: `Lock.Guard`.",
 		"sqltx-maria": "`Lock.InTx` of `contrib/sqllock` on MariaDB: the lock is the transaction's, which also " +

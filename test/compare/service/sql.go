@@ -152,7 +152,8 @@ func (s *sqlServer) endConnection(ctx context.Context, lock string) error {
 		return err
 	}
 	var id sql.NullInt64
-	if err := s.admin.QueryRowContext(ctx, "SELECT COALESCE(IS_USED_LOCK('"+lock+"'), IS_USED_LOCK('"+key+"'))").Scan(&id); err != nil {
+	holder := "SELECT COALESCE(IS_USED_LOCK('" + lock + "'), IS_USED_LOCK('" + key + "'))"
+	if err := s.admin.QueryRowContext(ctx, holder).Scan(&id); err != nil {
 		return err
 	}
 	if !id.Valid {
