@@ -53,6 +53,9 @@ func newSQL(service, account string, dialect sqllock.Dialect, root string, clock
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	for _, db := range []*sql.DB{s.root, s.admin} {
+		db.SetMaxIdleConns(-1) // a server that is killed may end an idle connection with an error of its own
+	}
 	return s, nil
 }
 
