@@ -103,7 +103,7 @@ func TestCleanupGoesOnAfterFaults(t *testing.T) {
 	c, p := proxied(t, framework.WithRetry(retry.Never()))
 	under := parent(t)
 	p.On(fault.Match{Op: fault.OpCreate, Path: under}, fault.DropAfter())
-	p.On(fault.Match{Op: fault.OpSync, Path: under}, fault.DropBefore())
+	p.On(fault.Match{Op: fault.OpMulti, Path: under}, fault.DropBefore())
 	p.On(fault.Match{Op: fault.OpGetChildren2, Path: under}, fault.DropAfter())
 	p.On(fault.Match{Op: fault.OpExists, Path: under}, fault.DropBefore())
 	p.On(fault.Match{Op: fault.OpDelete, Path: under}, fault.DropBefore())

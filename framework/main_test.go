@@ -87,9 +87,7 @@ func within(t testing.TB, what string, fn func()) {
 // connected to.
 func observe(t testing.TB, o *zk.Conn, path string) (data []byte, stat *zk.Stat, there bool) {
 	t.Helper()
-	_, err := o.Sync(path)
-	require.NoError(t, err)
-	data, stat, err = o.Get(path)
+	data, stat, err := testzk.Synced(t, o).Get(path)
 	if err != zk.ErrNoNode {
 		require.NoError(t, err)
 	}
@@ -99,9 +97,7 @@ func observe(t testing.TB, o *zk.Conn, path string) (data []byte, stat *zk.Stat,
 // children lists the children of a node after a sync.
 func children(t testing.TB, o *zk.Conn, path string) []string {
 	t.Helper()
-	_, err := o.Sync(path)
-	require.NoError(t, err)
-	names, _, err := o.Children(path)
+	names, _, err := testzk.Synced(t, o).Children(path)
 	require.NoError(t, err)
 	return names
 }

@@ -55,7 +55,7 @@ func TestProtectedCreateMakesOneNodeAfterALostRequestOrReply(t *testing.T) {
 				} else {
 					name = under + name
 				}
-				syncs := p.On(fault.Match{Op: fault.OpSync, Path: under, Times: fault.Always}, fault.Pass())
+				syncs := p.On(fault.Match{Op: fault.OpMulti, Path: under, Times: fault.Always}, fault.Pass())
 				rule := p.On(fault.Match{Op: opOf(kind), Path: under}, action)
 				made, err := view.Create(testzk.Context(t), name, []byte("data"), opts...)
 				require.NoError(t, err, "%s, %s", what, kind)
@@ -70,7 +70,7 @@ func TestProtectedCreateMakesOneNodeAfterALostRequestOrReply(t *testing.T) {
 					want = 1
 				}
 				require.Equal(t, want, p.Requests()[opOf(kind)], "creates sent: %s, %s", what, kind)
-				require.Positive(t, syncs.Hits(), "no sync, although a follower may be behind")
+				require.Positive(t, syncs.Hits(), "no transaction before the list, although a server may be behind")
 				require.NoError(t, c.Close())
 			}
 		}

@@ -37,7 +37,7 @@ func TestLostReplies(t *testing.T) {
 			}, 2, framework.Applied, nil,
 		},
 		"sync": {
-			fault.OpSync, func(ctx context.Context, c *framework.Client, path string) error {
+			fault.OpMulti, func(ctx context.Context, c *framework.Client, path string) error {
 				return c.Sync(ctx, path)
 			},
 			2, framework.Applied, nil,

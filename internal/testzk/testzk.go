@@ -314,9 +314,15 @@ var everywhere struct {
 // before.
 func Synced(t testing.TB, observer *zk.Conn) *zk.Conn {
 	t.Helper()
-	_, err := observer.Sync("/")
-	require.NoError(t, err)
+	require.NoError(t, Sync(observer))
 	return observer
+}
+
+// Sync waits until the observer's server has applied everything that was answered to any client
+// before. It makes a transaction: a sync of ZooKeeper does not wait for that on a leader.
+func Sync(observer *zk.Conn) error {
+	_, err := observer.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
+	return err
 }
 
 // Eventually waits until cond holds.

@@ -548,7 +548,8 @@ func TestOldReadyNodeIsReplacedOnce(t *testing.T) {
 		var entering []*call[*barrier.Entry]
 		var held []*fault.Rule
 		for i, c := range all { // each opens the barrier alone
-			held = append(held, srv.On(fault.Match{Client: fmt.Sprint("c", i), Op: fault.OpMulti}, fault.Hold()))
+			own := fault.Match{Client: fmt.Sprint("c", i), Op: fault.OpMulti, Path: path + "/*"} // no sync
+			held = append(held, srv.On(own, fault.Hold()))
 			entering = append(entering, enter(t, newDouble(t, c, path, 1)))
 		}
 		for _, h := range held {
@@ -620,7 +621,8 @@ func TestSlowMemberDoesNotDeleteReadyOfTheNextRound(t *testing.T) {
 		var held []*fault.Rule
 		var leaving []*call[struct{}]
 		for i, e := range inside {
-			held = append(held, srv.On(fault.Match{Client: fmt.Sprint("c", i), Op: fault.OpMulti}, fault.Hold()))
+			own := fault.Match{Client: fmt.Sprint("c", i), Op: fault.OpMulti, Path: path + "/*"} // no sync
+			held = append(held, srv.On(own, fault.Hold()))
 			leaving = append(leaving, leave(t, e))
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -105,7 +105,7 @@ func TestTheOutcomeOfBreakIsThatOfItsDeletion(t *testing.T) {
 		op   fault.Op
 		want framework.Outcome
 	}{
-		"sync":   {fault.OpSync, framework.NotApplied},
+		"sync":   {fault.OpMulti, framework.NotApplied},
 		"read":   {fault.OpExists, framework.NotApplied},
 		"delete": {fault.OpDelete, framework.Unknown},
 	} {

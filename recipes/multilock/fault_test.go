@@ -55,6 +55,12 @@ func TestFailedAcquireWithALostReplyLeavesNoNode(t *testing.T) {
 	free(t, paths...)
 }
 
+// exactly returns the pattern of a path without those below it.
+func exactly(path string) string {
+	last := len(path) - 1
+	return path[:last] + "[" + path[last:] + "]"
+}
+
 // The transaction is applied. Before the client can look for its nodes, one of them is deleted.
 func TestNodeDeletedBeforeItWasFoundIsReplaced(t *testing.T) {
 	p := testzk.Proxy(t)
@@ -63,7 +69,7 @@ func TestNodeDeletedBeforeItWasFoundIsReplaced(t *testing.T) {
 	m := newMulti(t, c, paths)
 	require.NoError(t, acquire(t, m).Release())
 	for i, queue := range paths {
-		search := p.On(fault.Match{Op: fault.OpSync, Path: paths[0]}, fault.Hold())
+		search := p.On(fault.Match{Op: fault.OpMulti, Path: exactly(paths[0])}, fault.Hold())
 		p.On(fault.Match{Op: fault.OpMulti}, fault.DropAfter())
 		a := testlock.Start(t, m.Acquire)
 		require.NoError(t, search.Wait(testzk.Context(t)))

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/testzk"
 )
 
 // followers compares what workers follow and keep with the servers, by a plain connection.
@@ -167,7 +169,7 @@ func (f *followers) prove() error {
 
 // differences compares what was told last with the servers. It is empty if they agree.
 func (f *followers) differences() string {
-	if _, err := f.observer.Sync("/"); err != nil {
+	if err := testzk.Sync(f.observer); err != nil {
 		return err.Error()
 	}
 	tree, kept := map[string]nodeOnServer{}, map[string]nodeOnServer{}

@@ -504,7 +504,7 @@ func (s *siege) empty() {
 // left returns the nodes in the queues, as text.
 func (s *siege) left() string {
 	var nodes []string
-	if _, err := s.observer.Sync("/"); err != nil {
+	if err := testzk.Sync(s.observer); err != nil {
 		return err.Error()
 	}
 	for _, line := range siegeLines {

@@ -96,7 +96,7 @@ func TestNothingIsWrittenWithoutWrite(t *testing.T) {
 		assert.Equal(t, Skip, only(t, all, "clock").Result)
 		assert.Equal(t, Skip, only(t, all, "ttl nodes").Result)
 		assert.Zero(t, changes)
-		for _, op := range []fault.Op{fault.OpCreate, fault.OpSetData, fault.OpDelete, fault.OpMulti} {
+		for _, op := range []fault.Op{fault.OpCreate, fault.OpSetData, fault.OpDelete} {
 			assert.Zero(t, srv.Requests()[op], op)
 		}
 	})
@@ -359,10 +359,10 @@ func TestServersBefore36(t *testing.T) {
 
 func TestASlowEnsembleIsAWarning(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server, _ *framework.Client, cfg Config) {
-		srv.On(fault.Match{Op: fault.OpSync, Path: "/", Times: fault.Always}, fault.Delay(timeout/4))
+		srv.On(fault.Match{Op: fault.OpMulti, Path: "/", Times: fault.Always}, fault.Delay(timeout/4))
 		f := only(t, examine(t, cfg), "latency")
 		assert.Equal(t, Warn, f.Result, f)
-		assert.Regexp(t, `^a sync takes [0-9.]+s \(median\) to [0-9.]+s \(maximum of 3\)$`, f.Found)
+		assert.Regexp(t, `^a transaction takes [0-9.]+s \(median\) to [0-9.]+s \(maximum of 3\)$`, f.Found)
 	})
 }
 

@@ -30,7 +30,7 @@ func (e *examination) connection(ctx context.Context) bool {
 	return false
 }
 
-// latency measures how long the ZooKeeper leader takes to answer.
+// latency measures how long the servers take for a transaction.
 func (e *examination) latency(ctx context.Context) {
 	const check = "latency"
 	took := make([]time.Duration, 0, e.Samples)
@@ -48,7 +48,7 @@ func (e *examination) latency(ctx context.Context) {
 	slices.Sort(took)
 	most := took[len(took)-1]
 	median := took[len(took)/2]
-	text := fmt.Sprintf("a sync takes %v (median) to %v (maximum of %d)", round(median), round(most), len(took))
+	text := fmt.Sprintf("a transaction takes %v (median) to %v (maximum of %d)", round(median), round(most), len(took))
 	if limit := e.sessionTimeout(ctx) / 6; most > limit {
 		e.warn(check, text, fmt.Sprintf("look at the disks, the memory and the network of the servers: clients leave "+
 			"a server that delays an answer for %v, a sixth of the session timeout", round(limit)))
