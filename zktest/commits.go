@@ -33,7 +33,7 @@ func (s *Server) OnCommit(fn func(zxid int64, changes []Change)) {
 	s.onCommit = fn
 }
 
-// report calls onCommit with a transaction that the leader's tree has applied. The caller holds
+// report calls onCommit with a transaction that is in s.tree. The caller holds
 // s.mu.
 func (s *Server) report(t transaction) {
 	if s.onCommit == nil {
@@ -46,7 +46,7 @@ func (s *Server) report(t transaction) {
 			continue
 		}
 		c := Change{Kind: kind, Path: e.Path}
-		if n, ok := s.leader.tree.Look(e.Path); ok {
+		if n, ok := s.tree.Look(e.Path); ok {
 			c.Data = n.Data
 		}
 		changes = append(changes, c)

@@ -24,7 +24,8 @@ import (
 // of the session from the follower's reports, each half tick.
 //
 // An ensemble may elect another leader, see [Server.FreezeLeader]. A Follower can then become the
-// leader. While it leads, the methods for its way to the leader have no effect.
+// leader. While it leads, the methods for its way to the leader have no effect. A leader can apply its
+// own transactions late too, see [Follower.Freeze].
 type Follower struct {
 	srv     *Server
 	replica *replica
@@ -34,8 +35,8 @@ type Follower struct {
 func (s *Server) Follower(lag time.Duration) *Follower {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &Follower{srv: s, replica: newReplica(s, len(s.replicas)+1, s.leader.tree.Clone())}
-	f.replica.applied, f.replica.lag = s.leader.applied, max(lag, 0)
+	f := &Follower{srv: s, replica: newReplica(s, len(s.replicas)+1, s.tree.Clone())}
+	f.replica.applied, f.replica.lag = s.zxid, max(lag, 0)
 	s.followers, s.replicas = append(s.followers, f), append(s.replicas, f.replica)
 	s.join(f.replica)
 	s.silentFollows = s.voters() > len(s.replicas)
@@ -62,29 +63,31 @@ func (f *Follower) do(what string, change func(s *Server, r *replica)) {
 	change(f.srv, f.replica)
 }
 
-// SetLag sets how late the follower learns of later changes.
+// SetLag sets how late the server learns of later changes, see [Follower.Freeze].
 func (f *Follower) SetLag(lag time.Duration) {
-	f.srv.mu.Lock()
-	defer f.srv.mu.Unlock()
-	f.replica.lag = max(lag, 0)
+	f.do(fmt.Sprintf("lags by %v", lag), func(_ *Server, r *replica) {
+		r.lag = max(lag, 0)
+		r.trail()
+	})
 }
 
-// Freeze stops the follower from learning of changes. What depends on them waits: its clients' own
-// writes, and sync.
+// Freeze stops the server from learning of changes. What depends on them waits: its clients' own
+// writes, and the syncs of a follower. The leader decides on changes as before, and followers show
+// them. It does not show them to its own clients. It answers their syncs nevertheless, as a real
+// leader does that has not yet applied what its followers have applied.
 func (f *Follower) Freeze() {
-	f.srv.mu.Lock()
-	defer f.srv.mu.Unlock()
-	f.srv.traceTest("follower frozen")
-	f.replica.held = true
+	f.do("learns of nothing", func(_ *Server, r *replica) {
+		r.held = true
+		r.trail()
+	})
 }
 
-// Thaw undoes Freeze: the follower learns of all changes at once.
+// Thaw undoes Freeze: the server learns of all changes at once.
 func (f *Follower) Thaw() {
-	f.srv.mu.Lock()
-	defer f.srv.mu.Unlock()
-	f.srv.traceTest("follower thawed")
-	f.replica.held = false
-	f.replica.catchUp()
+	f.do("learns of all changes", func(_ *Server, r *replica) {
+		r.held = false
+		r.catchUp()
+	})
 }
 
 // HoldRequests makes requests for the leader wait in the follower: writes, syncs, new sessions and

@@ -261,6 +261,8 @@ func (s *Server) elect(r *replica) {
 	}
 	r.role = following
 	r.apply(s.zxid)
+	s.tree = r.tree
+	r.trail()
 	s.epoch++
 	s.zxid = s.epoch << 32
 	s.leader, s.proposals = r, nil
@@ -294,6 +296,7 @@ func (s *Server) joinAll() {
 		r.waiting = nil
 	}
 	s.leader.role, s.leader.link = leading, &link{}
+	s.leader.catchUp()
 	s.silentFollows = s.voters() > len(s.replicas)
 	for _, sess := range s.sessions {
 		sess.owner, sess.closing, sess.timeout = nil, false, sess.granted
@@ -388,6 +391,7 @@ func (s *Server) thaw(r *replica) {
 	s.traceTest(r.name() + " thawed")
 	r.process.Set(true)
 	s.networkChanged()
+	r.catchUp()
 	if r == s.leader && r.role == leading && s.hasLinks() {
 		for _, id := range s.sessionIDs() {
 			s.expireIfOverdue(s.sessions[id])

@@ -10,10 +10,10 @@ import (
 
 // The requests that change no node. Callers hold srv.mu.
 
-// sync waits until the client's server has all transactions of the leader. A stale leader waits
-// only for its own.
+// sync waits until the client's follower has all transactions of the leader. A leader answers its
+// own clients at once, also while it has not applied transactions that followers have applied.
 func (c *conn) sync(req *proto.Request) answer {
-	wait := c.srv.leader.applied
+	wait := c.srv.zxid
 	if c.replica.role != following {
 		wait = c.replica.applied
 	}

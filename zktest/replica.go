@@ -16,8 +16,8 @@ import (
 // mutex guards it.
 type replica struct {
 	srv     *Server
-	number  int // in the ensemble; the first server is 1
-	tree    *tree.Tree
+	number  int        // in the ensemble; the first server is 1
+	tree    *tree.Tree // the server's own, or that of the leader's transactions if it has applied all
 	watches *watch.Manager[*conn]
 	applied int64 // the last transaction in the tree
 
@@ -27,8 +27,8 @@ type replica struct {
 	holds   bool       // requests to the leader wait
 	bounds  *bounds    // of session timeouts; nil for those of all servers
 
-	lag     time.Duration // of a follower
-	held    bool          // a follower receives no transactions
+	lag     time.Duration
+	held    bool // the server applies no transactions
 	pending []transaction
 	waiting []waiting // by transaction
 }
@@ -84,13 +84,10 @@ func (s *Server) stamp() tree.Stamp {
 	return tree.Stamp{Zxid: s.zxid, Time: s.clock.now().UnixMilli()}
 }
 
-// commit publishes a transaction that is already in the leader's tree.
+// commit publishes a transaction that is already in s.tree.
 func (s *Server) commit(t transaction) {
 	s.report(t)
-	s.leader.publish(t)
-	if t.ended != nil {
-		s.leader.closeConnOf(t.ended)
-	}
+	s.leader.receive(t)
 	for _, r := range s.replicas {
 		if r != s.leader {
 			r.receive(t)
@@ -99,8 +96,12 @@ func (s *Server) commit(t transaction) {
 	s.reapLater()
 }
 
-// receive gives a follower a transaction, to apply after its lag.
+// receive gives a server a transaction, to apply after its lag.
 func (r *replica) receive(t transaction) {
+	if r.tree == r.srv.tree {
+		r.show(t)
+		return
+	}
 	r.pending = append(r.pending, t)
 	if r.lag == 0 {
 		r.catchUp()
@@ -111,9 +112,10 @@ func (r *replica) receive(t transaction) {
 
 func (r *replica) catchUp() { r.applyUntil(r.srv.zxid) }
 
-// applyUntil applies all transactions up to zxid, unless the follower cannot learn of them.
+// applyUntil applies all transactions up to zxid, unless the server cannot learn of them.
 func (r *replica) applyUntil(zxid int64) {
-	if r.held || r.role != following || !r.srv.passes(r.srv.leader.number, r.number) {
+	leads := r == r.srv.leader && r.role == leading
+	if r.held || !leads && r.role != following || !r.srv.passes(r.srv.leader.number, r.number) {
 		return
 	}
 	r.apply(zxid)
@@ -124,11 +126,23 @@ func (r *replica) apply(zxid int64) {
 		t := r.pending[0]
 		r.pending = r.pending[1:]
 		r.tree.Apply(t.effects, t.Stamp)
-		r.publish(t)
-		r.answer()
-		if t.ended != nil {
-			r.closeConnOf(t.ended)
-		}
+		r.show(t)
+	}
+}
+
+// show lets the server's clients know of a transaction that is in its tree.
+func (r *replica) show(t transaction) {
+	r.publish(t)
+	r.answer()
+	if t.ended != nil {
+		r.closeConnOf(t.ended)
+	}
+}
+
+// trail gives a leader that applies transactions late a tree of its own. Other leaders need none.
+func (r *replica) trail() {
+	if r.tree == r.srv.tree && (r.held || r.lag > 0) {
+		r.tree = r.srv.tree.Clone()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/internal/gate"
 	"github.com/docent-zk/docent/zktest/internal/memnet"
+	"github.com/docent-zk/docent/zktest/internal/tree"
 )
 
 // TB is the part of a test that [Start] needs. *testing.T, *testing.B and *testing.F implement it.
@@ -57,8 +58,9 @@ type Server struct {
 
 // state is what a stopped server keeps.
 type state struct {
-	zxid        int64 // of the last transaction
-	epoch       int64 // number of elections so far
+	zxid        int64      // of the last transaction
+	tree        *tree.Tree // after that transaction
+	epoch       int64      // number of elections so far
 	sessions    map[int64]*session
 	firstID     int64
 	nextSession int64
@@ -143,6 +145,8 @@ func (s *Server) forget() {
 	for _, r := range s.replicas {
 		r.reset(s.newTree())
 	}
+	s.tree = s.leader.tree
+	s.leader.trail()
 	s.firstID = max(next, serverID<<56|s.clock.now().UnixMilli()<<24>>8&(1<<56-1))
 	s.nextSession = s.firstID
 }

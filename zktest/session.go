@@ -117,7 +117,7 @@ func (sess *session) owned(by *link) bool {
 // endSession ends a session and deletes all of its ephemeral nodes in one transaction.
 func (s *Server) endSession(sess *session) {
 	at := s.stamp()
-	effects := s.leader.tree.EndSession(sess.id, at)
+	effects := s.tree.EndSession(sess.id, at)
 	delete(s.sessions, sess.id)
 	s.commit(transaction{Stamp: at, effects: effects, ended: sess})
 }
@@ -160,7 +160,7 @@ func (s *Server) Session(id int64) (Session, bool) {
 func (s *Server) look(sess *session) Session {
 	return Session{
 		ID: sess.id, Client: sess.client.name, Timeout: sess.timeout, Connected: sess.conn != nil,
-		Ephemerals: s.leader.tree.Ephemerals(sess.id), srv: s,
+		Ephemerals: s.tree.Ephemerals(sess.id), srv: s,
 	}
 }
 

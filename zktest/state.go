@@ -41,7 +41,7 @@ func (s *Server) Get(path string) ([]byte, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	data, _, code := s.leader.tree.Data(path, super)
+	data, _, code := s.tree.Data(path, super)
 	return slices.Clone(data), problem("get", path, code)
 }
 
@@ -52,7 +52,7 @@ func (s *Server) Stat(path string) (Stat, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stat, code := s.leader.tree.Exists(path, super)
+	stat, code := s.tree.Exists(path, super)
 	if code != proto.OK {
 		return Stat{}, problem("stat", path, code)
 	}
@@ -79,7 +79,7 @@ func (s *Server) Children(path string) ([]string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names, _, code := s.leader.tree.Children(path, super)
+	names, _, code := s.tree.Children(path, super)
 	slices.Sort(names)
 	return names, problem("children", path, code)
 }
@@ -96,7 +96,7 @@ func (s *Server) create(path string, data []byte) error {
 	if err := checkPath("create", path); err != nil {
 		return err
 	}
-	if above := tree.Parent(path); above != "" && s.leader.tree.Watched(above) == nil {
+	if above := tree.Parent(path); above != "" && s.tree.Watched(above) == nil {
 		if err := s.create(above, []byte{}); err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (s *Server) delete(path string) error {
 }
 
 func (s *Server) deleteBelow(path string) error {
-	names, _, _ := s.leader.tree.Children(path, super)
+	names, _, _ := s.tree.Children(path, super)
 	slices.Sort(names)
 	for _, name := range names {
 		if below := strings.TrimSuffix(path, "/") + "/" + name; below != "/zookeeper" {
@@ -164,7 +164,7 @@ func (s *Server) adjust(verb, path string, change func(*tree.Tree) error) error 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := change(s.leader.tree); err != nil {
+	if err := change(s.tree); err != nil {
 		return fmt.Errorf("zktest: %w", err)
 	}
 	for _, f := range s.followers {
@@ -196,7 +196,7 @@ func (s *Server) Load(nodes map[string]string) error {
 	defer s.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(nodes)) {
 		err := s.create(path, []byte(nodes[path]))
-		if err != nil && s.leader.tree.Watched(path) != nil {
+		if err != nil && s.tree.Watched(path) != nil {
 			err = s.do("set", &proto.Request{Op: fault.OpSetData, Path: path, Data: []byte(nodes[path]), Version: -1})
 		}
 		if err != nil {
@@ -216,9 +216,9 @@ func (s *Server) Tree() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
-	for _, path := range s.leader.tree.Paths() {
+	for _, path := range s.tree.Paths() {
 		if path != "/" && path != "/zookeeper" && !strings.HasPrefix(path, "/zookeeper/") {
-			n, _ := s.leader.tree.Look(path)
+			n, _ := s.tree.Look(path)
 			fmt.Fprintln(&b, s.describe(n))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // execute carries out a request as a transaction, even if the request fails.
 func (s *Server) execute(req *proto.Request, caller tree.Caller) tree.Outcome {
 	at := s.stamp()
-	out := s.leader.tree.Execute(req, caller, at)
+	out := s.tree.Execute(req, caller, at)
 	s.commit(transaction{Stamp: at, effects: out.Effects})
 	return out
 }
@@ -84,7 +84,7 @@ func (c *conn) createSession(req *proto.Request) answer {
 // reapLater sets an alarm for reap at the next whole interval since the server was made, if there
 // are containers or TTL nodes. The caller holds s.mu.
 func (s *Server) reapLater() {
-	if s.reaping || s.life == nil || !s.leader.tree.HasTransient() {
+	if s.reaping || s.life == nil || !s.tree.HasTransient() {
 		return
 	}
 	s.reaping = true
@@ -97,7 +97,7 @@ func (s *Server) reapLater() {
 
 // reap deletes each overdue container and TTL node in a transaction of its own.
 func (s *Server) reap() {
-	for _, path := range s.leader.tree.Overdue(s.clock.now().UnixMilli(), s.cfg.neverUsed.Milliseconds()) {
+	for _, path := range s.tree.Overdue(s.clock.now().UnixMilli(), s.cfg.neverUsed.Milliseconds()) {
 		out := s.execute(&proto.Request{Op: fault.OpDeleteContainer, Path: path}, tree.Caller{})
 		s.record(s.clients[0], 0, Entry{What: fault.OpDeleteContainer.String(), Path: path, Code: Code(out.Code)})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +24,7 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// lag is how long the follower of these tests is behind.
+// lag is how long a server of these tests is behind.
 const lag = 500 * time.Millisecond
 
 // containers makes the server look for empty containers more often than by default.
@@ -40,16 +41,22 @@ func clientOf(t *testing.T, srv *zktest.Server, name, addr string) *framework.Cl
 	}))
 }
 
-// mover returns a client in virtual time that connects to the ZooKeeper leader. After away is set
-// it connects to the follower.
-func mover(t *testing.T, srv *zktest.Server, f *zktest.Follower, name string) (c *framework.Client, away *atomic.Bool) {
+// mover returns a client in virtual time that connects to a server other than late. After away is
+// set it connects to late.
+func mover(
+	t *testing.T, srv *zktest.Server, late *zktest.Follower, name string,
+) (c *framework.Client, away *atomic.Bool) {
 	t.Helper()
 	away = new(atomic.Bool)
-	c, err := framework.New(srv.MemAddr()+","+f.MemAddr(),
+	var all []string
+	for _, member := range srv.Members() {
+		all = append(all, member.MemAddr())
+	}
+	c, err := framework.New(strings.Join(all, ","),
 		framework.WithSessionTimeout(20*time.Second),
 		framework.WithRetry(retry.Forever(100*time.Millisecond)),
 		framework.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if (addr == f.MemAddr()) != away.Load() {
+			if (addr == late.MemAddr()) != away.Load() {
 				return nil, errors.New("the test refuses this server")
 			}
 			return srv.Client(name).DialContext(ctx, network, addr)
@@ -60,40 +67,58 @@ func mover(t *testing.T, srv *zktest.Server, f *zktest.Follower, name string) (c
 	return c, away
 }
 
+// behind adds a server to srv. It returns the server that lags, which may be the ZooKeeper leader, and
+// the address of the other.
+func behind(srv *zktest.Server, leader bool) (late *zktest.Follower, inTime string) {
+	if !leader {
+		return srv.Follower(lag), srv.MemAddr()
+	}
+	f := srv.Follower(0)
+	srv.Leader().SetLag(lag)
+	return srv.Leader(), f.MemAddr()
+}
+
 // The waiter comes to the front by an event. The connection is lost before it reads the leases. The
 // next server does not yet know of the event and shows the leases of before the last acquire.
 func TestPermitsAreNotCountedOnALaggingServer(t *testing.T) {
-	for _, compat := range []zktest.Compat{zktest.V39, zktest.V38} {
-		variants := map[string][]semaphore.Option{"plain": nil, "unwritable": nil, "slots": {semaphore.WithSlots()}}
-		for name, opts := range variants {
-			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				f := srv.Follower(lag)
-				moving, away := mover(t, srv, f, "second")
-				holder := client(t, srv, "holder")
-				hold := acquire(t, newSemaphore(t, holder, "/sem", 2, opts...), 2)
-				if name == "unwritable" {
-					_, err := holder.SetACL(t.Context(), "/sem/leases", zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
-					require.NoError(t, err)
-				}
-				first := start(t, newSemaphore(t, client(t, srv, "first"), "/sem", 2, opts...), 2)
-				time.Sleep(time.Second)
-				second := start(t, newSemaphore(t, moving, "/sem", 2, opts...), 1)
-				time.Sleep(2 * time.Second)
-				srv.On(fault.Match{Client: "first", Op: fault.OpMulti}, fault.Delay(time.Second))
-				leases := fault.Match{Client: "second", Op: fault.OpGetChildren2, Path: "/sem/leases"}
-				lost := srv.On(leases, fault.DropBefore())
-				away.Store(true)
-				release(t, hold)
-				both := first.Won(t)
-				time.Sleep(3 * time.Second)
-				require.Equal(t, 1, lost.Hits(), "the second client read the leases when it came to the front")
-				require.NoError(t, both.Err())
-				require.True(t, second.Waiting(), "%v %s: another permit is held besides 2 of 2", compat, name)
-				release(t, both)
-				release(t, second.Won(t))
-				requireEmpty(t, srv, "/sem")
-			}, zktest.WithCompat(compat))
+	for _, leader := range []bool{false, true} {
+		for _, compat := range []zktest.Compat{zktest.V39, zktest.V38} {
+			permitsAreNotCountedOnALaggingServer(t, leader, compat)
 		}
+	}
+}
+
+func permitsAreNotCountedOnALaggingServer(t *testing.T, leader bool, compat zktest.Compat) {
+	variants := map[string][]semaphore.Option{"plain": nil, "unwritable": nil, "slots": {semaphore.WithSlots()}}
+	for name, opts := range variants {
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			late, inTime := behind(srv, leader)
+			moving, away := mover(t, srv, late, "second")
+			holder := clientOf(t, srv, "holder", inTime)
+			hold := acquire(t, newSemaphore(t, holder, "/sem", 2, opts...), 2)
+			if name == "unwritable" {
+				_, err := holder.SetACL(t.Context(), "/sem/leases", zk.WorldACL(zk.PermAll&^zk.PermWrite), -1)
+				require.NoError(t, err)
+			}
+			first := start(t, newSemaphore(t, clientOf(t, srv, "first", inTime), "/sem", 2, opts...), 2)
+			time.Sleep(time.Second)
+			second := start(t, newSemaphore(t, moving, "/sem", 2, opts...), 1)
+			time.Sleep(2 * time.Second)
+			srv.On(fault.Match{Client: "first", Op: fault.OpMulti}, fault.Delay(time.Second))
+			leases := fault.Match{Client: "second", Op: fault.OpGetChildren2, Path: "/sem/leases"}
+			lost := srv.On(leases, fault.DropBefore())
+			away.Store(true)
+			release(t, hold)
+			both := first.Won(t)
+			time.Sleep(3 * time.Second)
+			require.Equal(t, 1, lost.Hits(), "the second client read the leases when it came to the front")
+			require.NoError(t, both.Err())
+			require.True(t, second.Waiting(), "%v %s, the leader lags: %t: another permit is held besides 2 of 2",
+				compat, name, leader)
+			release(t, both)
+			release(t, second.Won(t))
+			requireEmpty(t, srv, "/sem")
+		}, zktest.WithCompat(compat))
 	}
 }
 
@@ -311,18 +336,20 @@ func TestFixedLimitDoesNotReplaceALimitInUse(t *testing.T) {
 
 // Permits that were acquired before count as used, even if the next server does not know them.
 func TestFixedLimitOfAUsedSemaphoreIsRefusedOnALaggingServer(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		f := srv.Follower(lag)
-		release(t, acquire(t, newSemaphore(t, client(t, srv, "four"), "/sem", 4), 1))
-		time.Sleep(lag)
-		hold := acquire(t, newSemaphore(t, client(t, srv, "other"), "/sem", 4), 1)
-		late := newSemaphore(t, clientOf(t, srv, "two", f.MemAddr()), "/sem", 2)
-		_, err := late.Acquire(t.Context())
-		require.ErrorIs(t, err, semaphore.ErrLimit)
-		release(t, hold)
-		release(t, acquire(t, late, 2)) // the semaphore is unused, although the server may not know it
-		requireEmpty(t, srv, "/sem")
-	})
+	for _, leader := range []bool{false, true} {
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			behind, inTime := behind(srv, leader)
+			release(t, acquire(t, newSemaphore(t, clientOf(t, srv, "four", inTime), "/sem", 4), 1))
+			time.Sleep(lag)
+			late := newSemaphore(t, clientOf(t, srv, "two", behind.MemAddr()), "/sem", 2)
+			hold := acquire(t, newSemaphore(t, clientOf(t, srv, "other", inTime), "/sem", 4), 1)
+			_, err := late.Acquire(t.Context())
+			require.ErrorIs(t, err, semaphore.ErrLimit)
+			release(t, hold)
+			release(t, acquire(t, late, 2)) // the semaphore is unused, although the server may not know it
+			requireEmpty(t, srv, "/sem")
+		})
+	}
 }
 
 // With a lagging server, and directories that are deleted and created again, permits of two limits

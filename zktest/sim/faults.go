@@ -8,13 +8,14 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// Ensemble adds followers to srv, with random lags below 50 ms. It returns the connection string of
-// all servers in memory, srv first.
+// Ensemble adds followers to srv. All servers get random lags below 50 ms, the leader too. It returns
+// the connection string of all servers in memory, srv first.
 func Ensemble(srv *zktest.Server, random *rand.Rand, followers int) (connect string) {
 	addrs := []string{srv.MemAddr()}
 	for range followers {
 		addrs = append(addrs, srv.Follower(upTo(random, 50*time.Millisecond)).MemAddr())
 	}
+	srv.Leader().SetLag(upTo(random, 50*time.Millisecond))
 	return strings.Join(addrs, ",")
 }
 
@@ -23,7 +24,7 @@ func Ensemble(srv *zktest.Server, random *rand.Rand, followers int) (connect str
 //
 //   - the requests of one server's clients wait on their way to the leader
 //   - one server is cut off from the leader, in one direction or in both
-//   - one server learns of no changes
+//   - one server learns of no changes, as the leader may too
 //   - one server restarts
 //   - the leader is frozen
 //   - the leader is cut off from all others
