@@ -114,13 +114,19 @@ func (s *oneShot) forget(w *framework.Watch) {
 }
 
 // taken notes that a watch is set, unless its event is handled already. The watch of an answer that
-// was not used does not count: the node is read, and its children are listed, once more.
+// was not used does not count: the node is read, and its children are listed, once more. The
+// goroutine that reads the connection may not have called follow yet.
 func (s *oneShot) taken(path string, kind bridge.ReadKind, w *framework.Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.watches[w] != nil {
-		s.set[keyOf(path, kind)] = true
+	select {
+	case <-w.Fired():
+		if s.watches[w] == nil {
+			return
+		}
+	default:
 	}
+	s.set[keyOf(path, kind)] = true
 }
 
 // fired reads what a watch has reported. Once both watches of a node have fired, the servers do not
