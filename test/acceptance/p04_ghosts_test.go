@@ -27,7 +27,7 @@ type p04Step struct {
 var p04Steps = []p04Step{
 	{name: "enqueue", op: fault.OpCreate, path: "/*-lock-"},
 	{name: "enqueue below data", op: fault.OpCreate, path: "/*-lock-", locked: true},
-	{name: "sync after a lost reply", op: fault.OpSync, sought: true},
+	{name: "sync after a lost reply", op: fault.OpMulti, sought: true},
 	{name: "list", op: fault.OpGetChildren2},
 	{name: "watch", op: fault.OpGetData, path: "/*-lock-*"},
 	{name: "delete", op: fault.OpDelete, path: "/*-lock-*", leaves: true},

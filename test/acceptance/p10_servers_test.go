@@ -32,13 +32,13 @@ func TestP10_ServersAreReplacedWithoutLosingTheSession(t *testing.T) {
 		to.ResetCounts()
 		require.NoError(t, c.SetServers(to.Addr()))
 		require.NoError(t, c.Sync(ctx, "/"))
-		testzk.Eventually(t, func() bool { return to.Requests()[fault.OpSync] > 0 }, "the new server is not used")
+		testzk.Eventually(t, func() bool { return to.Requests()[fault.OpMulti] > 0 }, "the new server is not used")
 		require.NoError(t, hold.Err())
 	}
 	require.NoError(t, c.SetServers(fronts[0].Addr()+","+fronts[1].Addr()))
 	fronts[0].ResetCounts()
 	require.NoError(t, c.Sync(ctx, "/"), "the client must not leave a server that is still in the list")
-	require.Equal(t, 1, fronts[0].Requests()[fault.OpSync])
+	require.Equal(t, 1, fronts[0].Requests()[fault.OpMulti])
 	require.NoError(t, hold.Release())
 }
 
