@@ -1,12 +1,14 @@
 package porting
 
 import (
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/pages"
 	"github.com/docent-zk/docent/internal/peers"
 	"github.com/docent-zk/docent/internal/realzk"
 )
@@ -71,22 +73,17 @@ func classRows(t *testing.T) (rows []classRow) {
 	return rows
 }
 
-// section returns the text of a page from the heading with the anchor up to the next heading of the
-// same level or above.
+// section returns the section of a page that has the anchor.
 func section(t *testing.T, page, anchor string) string {
 	t.Helper()
-	headings := regexp.MustCompile(`(?m)^(#+) .*$`).FindAllStringSubmatchIndex(page, -1)
-	for i, h := range headings {
-		if len(anchors(page[h[0]:h[1]])) == 0 || anchors(page[h[0]:h[1]])[0] != anchor {
-			continue
-		}
-		for _, next := range headings[i+1:] {
-			if next[3]-next[2] <= h[3]-h[2] {
-				return page[h[0]:next[0]]
-			}
-		}
-		return page[h[0]:]
-	}
-	require.Fail(t, "no section", anchor)
-	return ""
+	text := pages.Section(page, anchor)
+	require.NotEmpty(t, text, "no section %s", anchor)
+	return text
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(text)
 }
