@@ -109,20 +109,21 @@ func Broken(page string) ([]string, error) {
 		return nil, err
 	}
 	var broken []string
+	anchors := map[string]map[string]bool{} // by the file
 	prose := withoutBlocks(string(text))
 	for _, l := range append(link.FindAllStringSubmatch(prose, -1), image.FindAllStringSubmatch(prose, -1)...) {
 		if strings.HasPrefix(l[1], "https://") || strings.HasPrefix(l[1], "http://") {
 			continue
 		}
-		if err := target(page, l[1]); err != nil {
-			broken = append(broken, fmt.Sprintf("%s: %s: %v", page, l[1], err))
+		if err := target(page, l[1], anchors); err != nil {
+			broken = append(broken, fmt.Sprintf("%s: %v", l[1], err))
 		}
 	}
 	return broken, nil
 }
 
-// target returns an error if a link on a page has no target.
-func target(page, link string) error {
+// target returns an error if a link on a page has no target. It adds to the anchors that are known.
+func target(page, link string, anchors map[string]map[string]bool) error {
 	name, fragment, _ := strings.Cut(link, "#")
 	file := page
 	if name != "" {
@@ -131,11 +132,14 @@ func target(page, link string) error {
 	if _, err := os.Stat(file); err != nil || fragment == "" || filepath.Ext(file) != ".md" {
 		return err
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
+	if anchors[file] == nil {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		anchors[file] = Anchors(string(text))
 	}
-	if !Anchors(string(text))[fragment] {
+	if !anchors[file][fragment] {
 		return fmt.Errorf("%s has no such heading", file)
 	}
 	return nil

@@ -1,0 +1,30 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/recipes"
+)
+
+// This function is on the page README.md.
+var _ = withLock
+
+// fragment sql-lock
+func withLock(ctx context.Context, db *sql.DB, ship func(context.Context, int64) error) error {
+	client, err := sqllock.New(db, sqllock.PostgreSQL) // or sqllock.MySQL
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	lock, err := client.Lock("orders/7")
+	if err != nil {
+		return err
+	}
+	return recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+		return ship(ctx, hold.Token()) // ctx ends with the hold
+	})
+}
+
+// end

@@ -1,0 +1,24 @@
+package guide
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/zktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// connected returns the context of the test, and a client of a server of its own.
+func connected(t *testing.T) (context.Context, *framework.Client) {
+	t.Helper()
+	srv := zktest.Start(t)
+	client, err := framework.New(srv.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return t.Context(), client
+}
