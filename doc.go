@@ -40,9 +40,9 @@
 //
 // # More
 //
-// The repository has pages on what is guaranteed (docs/guarantees.md), on porting Curator code
-// (docs/porting-from-curator.md), on testing (docs/testing.md), and a glossary (docs/glossary.md).
-// Its folder examples has programs that run without a server.
+// The repository has a guide, docs/README.md. It begins with the first ten minutes (docs/start.md),
+// the concepts (docs/concepts.md) and an example of each recipe (docs/recipes.md). Its folder examples
+// has programs that run without a server.
 //
 // [recipes.Do]: https://pkg.go.dev/github.com/docent-zk/docent/recipes#Do
 package docent

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +90,14 @@ func TestREADMEIsShort(t *testing.T) {
 		assert.LessOrEqual(t, strings.Count(text, "\n"), 160, page)
 		assert.Contains(t, text, "\n```sh\ngo run ./examples/quickstart\n```\n", page)
 		assert.Contains(t, text, "\n```sh\nmake test\n```\n", page)
+	}
+}
+
+func TestREADMENamesTheVersionOfGo(t *testing.T) {
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, filepath.Join(root, "go.mod")))
+	require.NotNil(t, version)
+	for _, page := range []string{"README.md", "README.zh-CN.md"} {
+		assert.Contains(t, read(t, filepath.Join(root, page)), "\n- Go "+version[1]+" ", page)
 	}
 }
 
