@@ -4,6 +4,9 @@
 //
 //	go run ./examples/quickstart                          # starts a test server in this process
 //	go run ./examples/quickstart -connect 127.0.0.1:2181  # uses a real one
+//	go run ./examples/quickstart -slow                    # waits after each line until it can be read
+//
+// On a terminal the output has colours. The environment variable NO_COLOR turns them off.
 //
 // worker.go shows how a program uses the lock. store.go shows how a protected resource refuses late
 // requests. demo.go starts the workers, and kill.go kills one of them.
@@ -70,7 +73,8 @@ func runUntilInterrupted(cfg config, stdout, stderr io.Writer) error {
 		stop()
 		cancel(errInterrupted)
 	})
-	return runDemo(ctx, cfg, newReporter(stdout, cfg.workers*cfg.increments), stderr)
+	report := newReporter(screen(ctx, cfg, stdout), cfg.workers*cfg.increments)
+	return runDemo(ctx, cfg, report, stderr)
 }
 
 // config has the values of the command line.
@@ -79,8 +83,12 @@ type config struct {
 	workers    int
 	increments int // by each worker
 	session    time.Duration
+	slow       bool
 	limit      time.Duration // for the whole demonstration
 }
+
+// slowLimit is how much longer the demonstration may take with -slow.
+const slowLimit = 3 * time.Minute
 
 // usageError is a mistake on the command line.
 type usageError struct{ error }
@@ -95,6 +103,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	flags.IntVar(&cfg.increments, "increments", 5, "how often each worker adds 1 to the record, 1 to 50")
 	flags.DurationVar(&cfg.session, "session", 3*time.Second,
 		"session timeout: how long a dead worker keeps the lock, 1s to 1m")
+	flags.BoolVar(&cfg.slow, "slow", false, "wait after each line until it can be read")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(stderr)
@@ -106,6 +115,9 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	}
 	if err != nil {
 		return cfg, usageError{err}
+	}
+	if cfg.slow {
+		cfg.limit += slowLimit
 	}
 	return cfg, nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -95,9 +97,25 @@ func TestBadCommandLineIsReported(t *testing.T) {
 func TestHelp(t *testing.T) {
 	var out, errs output
 	require.Zero(t, run([]string{"-h"}, &out, &errs))
-	for _, flag := range []string{"-connect", "-workers", "-increments", "-session"} {
+	for _, flag := range []string{"-connect", "-workers", "-increments", "-session", "-slow"} {
 		require.Contains(t, errs.String(), flag)
 	}
+}
+
+func TestSlowOutputCanBeFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for args, slow := range map[string]bool{"": false, "-slow": true} {
+			cfg, err := parse(strings.Fields(args), io.Discard)
+			require.NoError(t, err)
+			var out output
+			start := time.Now()
+			newReporter(screen(t.Context(), cfg, &out), 20).intro(cfg)
+			require.Equal(t, slow, time.Since(start) > 0)
+			require.Equal(t, slow, cfg.limit > 2*time.Minute, "the pauses are no delay of the lock")
+			require.Contains(t, out.String(), "A lock between processes")
+			require.NotContains(t, out.String(), "\x1b", "it is no terminal")
+		}
+	})
 }
 
 func TestWorkerWithoutAJob(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 
 	"github.com/docent-zk/docent/examples/internal/program"
@@ -9,6 +10,27 @@ import (
 // mostTurns is the largest number of turns of which each gets a line. Of more turns only some are
 // shown.
 const mostTurns = 25
+
+// colours are the styles of the output on a terminal.
+var colours = []program.Rule{
+	{Pattern: `^ *[0-9.]+s `, Styles: []program.Style{program.Dim}},
+	{Pattern: `[Ww]orker \d+`, Styles: []program.Style{
+		program.Blue, program.Cyan, program.Yellow, program.Magenta, program.Green,
+	}},
+	{Pattern: `NOW IT IS KILLED|died with the lock|is dead`, Styles: []program.Style{program.Red}},
+	{Pattern: `The store refuses it|was refused`, Styles: []program.Style{program.Red}},
+	{Pattern: `the lock has passed on|The lock did what it promises`, Styles: []program.Style{program.Green}},
+	{Pattern: `token:? \d+|record \d+ -> \d+`, Styles: []program.Style{program.Bold}},
+}
+
+// screen returns where the output goes.
+func screen(ctx context.Context, cfg config, stdout io.Writer) io.Writer {
+	out := program.Coloured(stdout, colours...)
+	if cfg.slow {
+		return program.Slowly(ctx, out)
+	}
+	return out
+}
 
 // reporter prints what happens.
 type reporter struct {
