@@ -1,6 +1,7 @@
 package program
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"os"
@@ -106,7 +107,7 @@ func (r Rule) style(match string) Style {
 }
 
 // letterTime is for how long a reader looks at a letter.
-const letterTime = 16 * time.Millisecond
+const letterTime = 13 * time.Millisecond
 
 // Slowly returns a writer that writes to out and then waits for as long as it takes to read the
 // text. It does not wait any more once ctx has ended.
@@ -119,7 +120,8 @@ type slowWriter struct {
 
 func (w slowWriter) Write(text []byte) (int, error) {
 	n, err := w.out.Write(text)
-	timer := time.NewTimer(time.Duration(utf8.RuneCount(text)) * letterTime)
+	letters := utf8.RuneCount(text) - bytes.Count(text, []byte(" ")) // columns are padded
+	timer := time.NewTimer(time.Duration(letters) * letterTime)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

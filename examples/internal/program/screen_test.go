@@ -68,13 +68,13 @@ func TestSlowOutputTakesTheTimeToRead(t *testing.T) {
 		var out bytes.Buffer
 		slow := Slowly(ctx, &out)
 		start := time.Now()
-		_, err := io.WriteString(slow, "0123456789")
+		_, err := io.WriteString(slow, "01234   56789")
 		require.NoError(t, err)
 		require.Equal(t, 10*letterTime, time.Since(start))
 		cancel()
 		_, err = io.WriteString(slow, "0123456789")
 		require.NoError(t, err)
 		require.Equal(t, 10*letterTime, time.Since(start), "no wait after the end of the context")
-		require.Equal(t, "01234567890123456789", out.String())
+		require.Equal(t, "01234   567890123456789", out.String())
 	})
 }
