@@ -1,13 +1,14 @@
 package testlock
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/docent-zk/docent/internal/history"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest"
 )
@@ -22,30 +23,60 @@ type Use struct {
 
 	Shared bool // it does not exclude other shared uses
 	Beside bool // it has the position of an earlier use by the same value
+
+	Called int64 // when the acquire began, by Model.Now; 0 for now
+	Slots  []int // of a semaphore with slots
 }
 
 // UseOf returns the use of a lock with one path by a hold that excludes all others.
 func UseOf(h *recipes.Hold) Use { return Use{Nodes: h.Paths(), Token: h.Token(), Err: h.Err} }
 
-// Model compares the uses of locks by all clients. It knows which lock nodes were deleted by the
-// test: their clients cannot know that at once.
+// Model records when the uses of locks by all clients begin and until when they are valid. When the
+// test ends, it checks the history of each lock. It knows which lock nodes were deleted by the test:
+// their clients cannot know that at once.
 type Model struct {
 	// SameToken says that nodes are passed on, so a use may have the token of the one before.
 	SameToken bool
+	// Permits makes all locks semaphores with that limit.
+	Permits int
 
 	t   testing.TB
 	srv *zktest.Server
 
-	mu     sync.Mutex
-	taken  map[string]bool  // lock nodes that the test deleted
-	uses   []Use            // that may be valid
-	last   map[string]Use   // the last exclusive use, by lock
-	shared map[string]int64 // the largest token of a shared use, by lock
+	mu        sync.Mutex
+	clock     int64           // counts what happens
+	taken     map[string]bool // lock nodes that the test deleted
+	uses      []recorded      // that may be valid
+	count     int             // of all uses
+	wiped     int
+	members   map[any]int // numbers of the values of Use.By
+	histories map[string][]history.Op
+}
+
+// recorded is a use with its number, and when it was valid the last time that it was asked.
+type recorded struct {
+	Use
+	number int
+	last   int64
 }
 
 // NewModel returns a model of all locks on a server.
 func NewModel(t testing.TB, srv *zktest.Server) *Model {
-	return &Model{t: t, srv: srv, taken: map[string]bool{}, last: map[string]Use{}, shared: map[string]int64{}}
+	m := &Model{t: t, srv: srv, taken: map[string]bool{}, members: map[any]int{}, histories: map[string][]history.Op{}}
+	t.Cleanup(m.check)
+	return m
+}
+
+// Now returns the time by the clock of the histories.
+func (m *Model) Now() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.nowLocked()
+}
+
+func (m *Model) nowLocked() int64 {
+	m.clock++
+	return m.clock
 }
 
 // Expire ends all sessions of a client on the server.
@@ -112,8 +143,7 @@ func (m *Model) Take(action func()) {
 func (m *Model) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	clear(m.last)
-	clear(m.shared)
+	m.wiped++
 }
 
 func (m *Model) ephemerals() map[string]bool {
@@ -126,39 +156,77 @@ func (m *Model) ephemerals() map[string]bool {
 	return all
 }
 
-// Begin notes a use that has just begun, and reports whether it is valid. If it is, no other use
-// that excludes it may be valid, and its token must be larger than those of the earlier uses that
-// exclude it. A use that has ended is never valid again. So if two are valid at one moment, they are
-// so at the beginning of one of them.
+// Begin records a use that has just begun, and reports whether it is valid. A use that has ended is
+// never valid again. So if two are valid at one moment, they are so at the beginning of one of them,
+// when both are asked.
 func (m *Model) Begin(u Use) (valid bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.uses = slices.DeleteFunc(m.uses, func(u Use) bool { return !m.validLocked(u) })
-	if !m.validLocked(u) {
-		return false
+	now := m.nowLocked()
+	if valid = m.validLocked(u); valid {
+		m.count++
+		m.recordLocked(u.Lock, history.Op{Call: cmp.Or(u.Called, now), Return: now, What: m.acquireLocked(u)})
+		m.uses = append(m.uses, recorded{Use: u, number: m.count, last: now})
 	}
-	for _, other := range m.uses {
-		if other.excludes(u) && m.validLocked(other) {
-			m.t.Errorf("%v is valid while %v is", u, other)
-		}
-	}
-	m.orderLocked(u)
-	m.uses = append(m.uses, u)
-	return true
+	m.askLocked()
+	return valid
 }
 
-// Valid reports whether a use is valid by its own account and by that of the model.
-func (m *Model) Valid(u Use) bool {
+func (m *Model) acquireLocked(u Use) history.Acquire {
+	a := history.Acquire{
+		Hold: m.count, Name: strings.Join(u.Nodes, " "), Token: u.Token, Wiped: m.wiped,
+		Shared: u.Shared, Beside: u.Beside, Passed: m.SameToken,
+	}
+	if u.By != nil {
+		if m.members[u.By] == 0 {
+			m.members[u.By] = len(m.members) + 1
+		}
+		a.By = m.members[u.By]
+	}
+	if m.Permits > 0 {
+		a.Permits, a.Slots = len(u.Nodes), u.Slots
+	}
+	return a
+}
+
+// SetLimit changes the limit of the permits of a lock. set returns the transaction.
+func (m *Model) SetLimit(lock string, permits int, set func() (zxid int64)) {
+	call := m.Now()
+	zxid := set()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.validLocked(u)
+	m.recordLocked(lock, history.Op{
+		Call: call, Return: m.nowLocked(), What: history.Limit{Zxid: zxid, Permits: permits},
+	})
+}
+
+func (m *Model) recordLocked(lock string, op history.Op) {
+	m.histories[lock] = append(m.histories[lock], op)
+}
+
+// askLocked asks all uses whether they are valid. The end of those that are not is recorded at the last
+// moment at which they were.
+func (m *Model) askLocked() {
+	valid := m.uses[:0]
+	for _, u := range m.uses {
+		if m.validLocked(u.Use) {
+			valid = append(valid, u)
+			continue
+		}
+		m.recordLocked(u.Lock, history.Op{Call: u.last, Return: u.last, What: history.End{Hold: u.number}})
+	}
+	m.uses = valid
+	now := m.nowLocked()
+	for i := range m.uses {
+		m.uses[i].last = now
+	}
 }
 
 // Valids returns the number of valid uses.
 func (m *Model) Valids() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.uses = slices.DeleteFunc(m.uses, func(u Use) bool { return !m.validLocked(u) })
+	m.askLocked()
 	return len(m.uses)
 }
 
@@ -166,28 +234,17 @@ func (m *Model) validLocked(u Use) bool {
 	return u.Err() == nil && !slices.ContainsFunc(u.Nodes, func(node string) bool { return m.taken[node] })
 }
 
-// orderLocked checks the token of a valid use against those of earlier ones.
-func (m *Model) orderLocked(u Use) {
-	last, found := m.last[u.Lock]
-	same := m.SameToken || u.By != nil && u.By == last.By
-	if found && (u.Token < last.Token || u.Token == last.Token && !same) {
-		m.t.Errorf("%v follows %v", u, last)
+// check checks all histories.
+func (m *Model) check() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for lock, ops := range m.histories {
+		var first history.State = history.Lock{}
+		if m.Permits > 0 {
+			first = history.Semaphore{Permits: m.Permits}
+		}
+		if err := history.Check(first, ops); err != nil {
+			m.t.Errorf("the history of lock %q is wrong: %v", lock, err)
+		}
 	}
-	if shared, found := m.shared[u.Lock]; found && !u.Shared && !u.Beside && u.Token <= shared {
-		m.t.Errorf("%v follows a shared use with token %d", u, shared)
-	}
-	if u.Shared {
-		m.shared[u.Lock] = max(m.shared[u.Lock], u.Token)
-	} else {
-		m.last[u.Lock] = u
-	}
-}
-
-func (u Use) excludes(other Use) bool {
-	return u.Lock == other.Lock && !(u.Shared && other.Shared) && (u.By == nil || u.By != other.By)
-}
-
-// String returns a description for messages.
-func (u Use) String() string {
-	return strings.Join(u.Nodes, " ") + " with token " + strconv.FormatInt(u.Token, 10)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +69,12 @@ func begun(t *testing.T, uses ...testlock.Use) []string {
 	for _, u := range uses {
 		model.Begin(u)
 	}
+	r.end()
+	for _, failure := range r.failures {
+		require.Contains(t, failure, ".html")
+		path := failure[strings.LastIndex(failure, " ")+1:]
+		require.NoError(t, os.Remove(path))
+	}
 	return r.failures
 }
 
@@ -128,12 +136,14 @@ func TestModelKnowsTheNodesThatTheTestDeleted(t *testing.T) {
 		use := func(name string) testlock.Use {
 			_, err := session.Create(t.Context(), "/lock/"+name, nil, framework.Ephemeral())
 			require.NoError(t, err)
-			return testlock.Use{Lock: name, Nodes: []string{"/lock/" + name}, Err: func() error { return nil }}
+			return testlock.Use{
+				Lock: name, Nodes: []string{"/lock/" + name}, Token: 1, Err: func() error { return nil },
+			}
 		}
 		first := use("first")
 		require.True(t, model.Begin(first))
 		model.DeleteNode(random, "/lock")
-		require.False(t, model.Valid(first))
+		require.Zero(t, model.Valids())
 		second := use("second")
 		require.True(t, model.Begin(second))
 		require.Equal(t, 1, model.Valids())

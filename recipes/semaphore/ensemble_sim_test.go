@@ -21,17 +21,18 @@ func TestSimulatedEnsemble(t *testing.T) {
 	for name, followers := range map[string]int{"two": 1, "three": 2} {
 		t.Run(name, func(t *testing.T) {
 			sim.Run(t, 200, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-				r := newRoom(t, srv)
-				r.limits = []limitAt{{permits: 2}}
+				model := testlock.NewModel(t, srv)
+				model.Permits = 2
 				ensemble.Run(t, srv, random, followers, func(name, servers string, random *rand.Rand) (
 					testlock.Acquire, func(*recipes.Hold, time.Duration),
 				) {
-					c := &contender{room: r, name: name, random: random}
+					c, called := &contender{model: model, name: name, random: random}, int64(0)
 					client := testlock.Client(t, srv.Client(name), servers, random, simTimeout)
 					c.semaphore = newSemaphore(t, client, "/sem", 2)
 					return func(ctx context.Context) (*recipes.Hold, error) {
+						called = model.Now()
 						return c.semaphore.AcquireN(ctx, 1+random.IntN(2))
-					}, c.useFor
+					}, func(hold *recipes.Hold, d time.Duration) { c.useFor(hold, called, d) }
 				})
 				requireEmpty(t, srv, "/sem")
 			})
