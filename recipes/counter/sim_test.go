@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/history"
 	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/retry"
@@ -47,7 +48,7 @@ func TestSimulatedUpdatesAreAppliedOnceOrNotAtAll(t *testing.T) {
 		if ensemble {
 			connect = sim.Ensemble(srv, random, 2)
 		}
-		w := &simWorld{t: t, srv: srv, random: random, outcomes: &outcomes}
+		w := &simWorld{t: t, srv: srv, random: random, outcomes: &outcomes, current: !ensemble}
 		faults, model := aim.Faults(t, srv, random, simTimeout), testlock.NewModel(t, srv)
 		var using sync.WaitGroup
 		for i := range simClients {
@@ -87,10 +88,9 @@ type simWorld struct {
 	srv      *zktest.Server
 	random   *rand.Rand
 	outcomes *tally
-	written  int64 // by the other program
-
-	mu      sync.Mutex
-	results [simClients * simUpdates]framework.Outcome
+	written  int  // number of writes by the other program
+	current  bool // reads are of the last write: there is one server
+	history  history.Recorder
 }
 
 // use makes the updates of one client, some of them at the same time.
@@ -118,11 +118,7 @@ func (w *simWorld) use(c *framework.Client, number int, random *rand.Rand) {
 		running.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), within)
 			defer cancel()
-			outcome, err := w.update(ctx, a, v, kind, 1<<(2*digit))
-			w.outcomes.add(outcome, err)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.results[digit] = outcome
+			w.outcomes.add(w.update(ctx, a, v, kind, 1<<(2*digit)))
 		})
 		if random.IntN(2) == 0 {
 			running.Wait()
@@ -136,36 +132,62 @@ func (w *simWorld) use(c *framework.Client, number int, random *rand.Rand) {
 func (w *simWorld) update(
 	ctx context.Context, a *counter.Atomic, v *counter.Value, kind int, digit int64,
 ) (framework.Outcome, error) {
-	var wrote bool
+	var now int64
 	var err error
+	var set func() (bool, error)
 	switch kind {
 	case 0:
-		var now int64
-		if now, err = a.Get(ctx); err == nil {
-			wrote, err = a.CompareAndSet(ctx, now, now+digit)
-		} else {
-			return framework.NotApplied, err
-		}
+		call := w.history.Call()
+		now, err = a.Get(ctx)
+		w.read(call, now, err)
+		set = func() (bool, error) { return a.CompareAndSet(ctx, now, now+digit) }
 	case 1:
-		var now counter.Versioned[[]byte]
-		if now, err = v.GetVersioned(ctx); err == nil {
-			sum := int64(binary.BigEndian.Uint64(now.Value)) + digit
-			_, wrote, err = v.CompareAndSet(ctx, now, binary.BigEndian.AppendUint64(nil, uint64(sum)))
-		} else {
-			return framework.NotApplied, err
+		var old counter.Versioned[[]byte]
+		call := w.history.Call()
+		if old, err = v.GetVersioned(ctx); err == nil {
+			now = int64(binary.BigEndian.Uint64(old.Value))
+		}
+		w.read(call, now, err)
+		set = func() (bool, error) {
+			_, wrote, err := v.CompareAndSet(ctx, old, binary.BigEndian.AppendUint64(nil, uint64(now+digit)))
+			return wrote, err
 		}
 	default:
-		var sum int64
-		sum, err = a.Add(ctx, digit)
-		wrote = true
-		if err == nil && sum&digit == 0 {
-			w.t.Errorf("the result %x does not have the digit %x", sum, digit)
-		}
+		call := w.history.Call()
+		sum, err := a.Add(ctx, digit)
+		return w.record(call, digit, history.Add{Delta: digit, Sum: sum, Known: true}, true, err)
 	}
+	if err != nil {
+		return framework.NotApplied, err
+	}
+	call := w.history.Call()
+	wrote, err := set()
+	return w.record(call, digit, history.Swap{Old: now, New: now + digit}, wrote, err)
+}
+
+// read records a read.
+func (w *simWorld) read(call, value int64, err error) {
+	if err == nil && w.current {
+		w.history.Return(call, history.Get{Value: value})
+	}
+}
+
+// record records an update, and returns its outcome. what is the update if there was no error. After
+// an error there is no result.
+func (w *simWorld) record(call, digit int64, what any, wrote bool, err error) (framework.Outcome, error) {
 	if err == nil && !wrote {
 		return framework.NotApplied, nil
 	}
-	return framework.OutcomeOf(err), err
+	outcome := framework.OutcomeOf(err)
+	switch {
+	case err == nil:
+		w.history.Return(call, what)
+	case outcome == framework.Applied:
+		w.history.Return(call, history.Add{Delta: digit})
+	case outcome == framework.Unknown:
+		w.history.Unknown(call, history.Add{Delta: digit})
+	}
+	return outcome, err
 }
 
 // write adds as a program without docent does.
@@ -174,7 +196,9 @@ func (w *simWorld) write() {
 	if err != nil || len(data) != 8 || w.written > 100 {
 		return
 	}
-	if w.srv.Set(path, binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(data)+others)) == nil {
+	sum, call := int64(binary.BigEndian.Uint64(data))+others, w.history.Call()
+	if w.srv.Set(path, binary.BigEndian.AppendUint64(nil, uint64(sum))) == nil {
+		w.history.Return(call, history.Add{Delta: others, Sum: sum, Known: true})
 		w.written++
 	}
 }
@@ -196,26 +220,18 @@ func (w *simWorld) harm(done <-chan struct{}, fault func()) {
 	<-done
 }
 
-// check compares the sum with the results.
+// check reads the sum and checks the history.
 func (w *simWorld) check() {
 	var sum int64
+	call := w.history.Call()
 	if w.srv.Exists(path) {
 		sum = stored(w.t, w.srv, path)
 		children, err := w.srv.Children(path)
 		require.NoError(w.t, err)
 		require.Empty(w.t, children, "markers are left")
 	}
-	require.Equal(w.t, w.written, sum/others, "the other program's updates")
-	for i, outcome := range w.results {
-		switch digit := sum >> (2 * i) & 3; {
-		case digit > 1:
-			w.t.Errorf("update %d is applied twice", i)
-		case digit == 0 && outcome == framework.Applied:
-			w.t.Errorf("update %d is not applied, and was reported as applied", i)
-		case digit == 1 && outcome == framework.NotApplied:
-			w.t.Errorf("update %d is applied, and was reported as not applied", i)
-		}
-	}
+	w.history.Return(call, history.Get{Value: sum})
+	require.NoError(w.t, w.history.Check(history.Counter{}))
 }
 
 // tally counts outcomes of all seeds.
