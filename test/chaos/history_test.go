@@ -3,17 +3,17 @@ package chaos
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/history"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -81,87 +81,81 @@ func (d *recorder) keep(turns ...turn) {
 	}
 }
 
-// lockHistory is the history of one lock, which is checked as it grows. Turns that are added must have
-// begun after all earlier ones had ended.
+// lockHistory is what the turns of one lock so far leave to the next ones. Turns that are added must
+// have begun after all earlier ones had ended.
 type lockHistory struct {
-	any, exclusive int64 // the largest tokens of all turns, and of those that exclude all others
-	wrote          int64 // the last accepted write, and its token
-	token          int64
+	lock    history.Lock
+	permits history.Semaphore
+	writes  history.Register
 }
+
+func newLockHistory() *lockHistory { return &lockHistory{permits: history.Semaphore{Permits: permits}} }
 
 // add checks that no more holds were valid at a time than may be, that tokens grow, that what holders
 // wrote under their tokens did not go back, and that no node was deleted by another than its owner.
 func (l *lockHistory) add(turns []turn) error {
+	var locks, permits, writes []history.Op
 	deleted := recipes.ErrNodeDeleted.Error()
-	for _, t := range turns {
+	for i, t := range turns {
 		if strings.Contains(t.Lost, deleted) || strings.Contains(t.Release, deleted) {
 			return fmt.Errorf("a node was deleted that had an owner: %+v", t)
 		}
+		switch {
+		case t.To < t.From: // it had ended when it was asked the first time
+			continue
+		case t.Kind == kindPermit:
+			permits = append(permits, t.ops(i)...)
+		default:
+			locks = append(locks, t.ops(i)...)
+		}
+		if t.Wrote != 0 {
+			write := history.Write{Token: t.Token, Zxid: t.Wrote}
+			writes = append(writes, history.Op{Call: t.Wrote, Return: t.Wrote, What: write})
+		}
 	}
-	overAtOnce := func(t turn) bool { return t.To < t.From }
-	valid := slices.DeleteFunc(slices.Clone(turns), overAtOnce)
-	slices.SortFunc(valid, func(a, b turn) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
-	if err := l.overlap(valid); err != nil {
-		return err
-	}
-	if err := l.order(valid); err != nil {
-		return err
-	}
-	return l.writes(valid)
+	err := errors.Join(
+		history.Check(l.lock, locks), history.Check(l.permits, permits), history.Check(l.writes, writes))
+	l.advance(turns)
+	return err
 }
 
-// overlap looks at each moment at which a turn begins. A turn ends before the next begins where both
-// are at the same moment.
-func (l *lockHistory) overlap(valid []turn) error {
-	var present []turn
-	for _, next := range valid {
-		present = slices.DeleteFunc(present, func(t turn) bool { return t.To <= next.From })
-		for _, other := range present {
-			if exclusive(next) || exclusive(other) {
-				both := time.Duration(min(other.To, next.To) - next.From)
-				return fmt.Errorf("two valid holds at a time, for %v: %+v and %+v", both, other, next)
-			}
-		}
-		present = append(present, next)
-		if next.Kind == kindPermit && len(present) > permits {
-			return fmt.Errorf("%d valid permits at a time: %+v", len(present), present)
-		}
+// ops returns the operations of a turn with a number. Its end is the last moment at which it was
+// valid. The transaction of a permit is within its acquire.
+func (t turn) ops(number int) []history.Op {
+	a := history.Acquire{
+		Hold: number + 1, Name: fmt.Sprintf("%+v", t), Token: t.Token, Shared: t.Kind == kindRead,
 	}
-	return nil
+	call := t.From
+	if t.Kind == kindPermit {
+		a.Permits, call = 1, cmp.Or(t.Called, t.From)
+	}
+	return []history.Op{
+		{Call: call, Return: t.From, What: a},
+		{Call: t.To, Return: t.To, What: history.End{Hold: a.Hold}},
+	}
 }
 
-func exclusive(t turn) bool { return t.Kind != kindRead && t.Kind != kindPermit }
-
-func (l *lockHistory) order(valid []turn) error {
-	for _, t := range valid {
-		before := l.exclusive
-		if exclusive(t) {
-			before = l.any
+// advance notes the largest tokens.
+func (l *lockHistory) advance(turns []turn) {
+	for _, t := range turns {
+		switch {
+		case t.To < t.From:
+			continue
+		case t.Kind == kindPermit:
+			l.permits.Zxid = max(l.permits.Zxid, t.Token)
+		case t.Kind == kindRead:
+			l.lock.Shared = max(l.lock.Shared, t.Token)
+		default:
+			l.lock.Exclusive = max(l.lock.Exclusive, t.Token)
 		}
-		if t.Kind != kindPermit && t.Token <= before {
-			return fmt.Errorf("a token is not larger than %d, an earlier one: %+v", before, t)
-		}
-		if l.any = max(l.any, t.Token); exclusive(t) {
-			l.exclusive = max(l.exclusive, t.Token)
+		if t.Wrote > l.writes.Zxid {
+			l.writes = history.Register{Token: t.Token, Zxid: t.Wrote}
 		}
 	}
-	return nil
-}
-
-func (l *lockHistory) writes(valid []turn) error {
-	written := slices.DeleteFunc(slices.Clone(valid), func(t turn) bool { return t.Wrote == 0 })
-	slices.SortFunc(written, func(a, b turn) int { return cmp.Compare(a.Wrote, b.Wrote) })
-	for _, t := range written {
-		if t.Token < l.token || t.Wrote <= l.wrote {
-			return fmt.Errorf("a write was accepted after one under token %d in transaction %#x: %+v",
-				l.token, l.wrote, t)
-		}
-		l.token, l.wrote = t.Token, t.Wrote
-	}
-	return nil
 }
 
 func TestLockHistoryFindsWhatMustNotBe(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // of the drawings
 	const x, r, w, p = kindMutex, kindRead, kindWrite, kindPermit
 	held := func(kind string, token, from, to int64) turn {
 		return turn{Kind: kind, Token: token, From: from, To: to}
@@ -190,7 +184,7 @@ func TestLockHistoryFindsWhatMustNotBe(t *testing.T) {
 		"gone at its return": {[]turn{{Kind: x, Release: recipes.ErrNodeDeleted.Error()}}, "had an owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := new(lockHistory).add(example.turns)
+			err := newLockHistory().add(example.turns)
 			if example.want == "" {
 				require.NoError(t, err)
 				return
@@ -198,7 +192,7 @@ func TestLockHistoryFindsWhatMustNotBe(t *testing.T) {
 			require.ErrorContains(t, err, example.want)
 		})
 	}
-	var l lockHistory
+	l := newLockHistory()
 	require.NoError(t, l.add([]turn{held(x, 5, 1, 2)}))
 	require.ErrorContains(t, l.add([]turn{held(x, 4, 3, 4)}), "not larger", "what was checked before counts")
 }

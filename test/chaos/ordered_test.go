@@ -361,7 +361,7 @@ func (n next) check(t *testing.T, record *recorder, name string, watched turn) t
 		own.To = asked
 	}
 	record.keep(watched, own)
-	if err := new(lockHistory).add([]turn{watched, own}); err != nil {
+	if err := newLockHistory().add([]turn{watched, own}); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
 	if err := n.Release(); err != nil {

@@ -168,7 +168,7 @@ func siegeOne(t *testing.T, seed uint64, until time.Time, total *totals) {
 	s.observer = observe(t, s.ensemble.Connect())
 	s.fresh = testzk.Connected(t, s.ensemble.Connect())
 	for _, lock := range siegeLocks {
-		s.histories[lock] = &lockHistory{}
+		s.histories[lock] = newLockHistory()
 		_, err := s.fresh.Create(testzk.Context(t), written(lock), nil)
 		require.NoError(t, err)
 	}

@@ -178,12 +178,14 @@ func (b *round) contend(a acquirer) {
 		if rand.N(2) == 0 {
 			ctx, cancel = context.WithTimeout(b.waiting, rand.N(300*time.Millisecond))
 		}
+		called := now()
 		hold, err := a.acquire(ctx)
 		cancel()
 		if err != nil {
 			b.check(err, a.lock)
 		} else {
 			t := b.hold(b.waiting, hold, a.kind, a.lock)
+			t.Called = called
 			if err := hold.Release(); err != nil {
 				t.Release = err.Error()
 			}

@@ -110,6 +110,7 @@ type turn struct {
 	Kind     string `json:",omitempty"` // what was held, or another thing that is reported
 	Lock     string `json:",omitempty"`
 	Token    int64
+	Called   int64         `json:",omitempty"` // when the acquire began
 	From, To int64         // between which it was valid, each time that it was asked
 	Until    int64         `json:",omitempty"` // until when it said at From that it would be valid
 	Lost     string        `json:",omitempty"` // why it ended, if it was not released
