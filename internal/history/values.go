@@ -14,12 +14,16 @@ type Write struct {
 }
 
 // Read is an operation of Register, with its result.
-type Read struct{ Value string }
+type Read struct {
+	Token int64 // 0 is compared with nothing
+	Value string
+}
 
 // Register is a model of a value that refuses old tokens. Its operations are Write and Read.
 type Register struct {
-	Token, Zxid int64 // of the last write
-	Value       string
+	Token int64 // the largest one
+	Zxid  int64 // of the last write
+	Value string
 }
 
 // Next implements State.
@@ -28,23 +32,31 @@ func (r Register) Next(what any) (State, error) {
 	case Write:
 		return r.write(op)
 	case Read:
-		if op.Value != r.Value {
-			return nil, fmt.Errorf("%q was read from a register with %q", op.Value, r.Value)
-		}
-		return r, nil
+		return r.read(op)
 	}
 	return nil, fmt.Errorf("a register has no operation %T", what)
+}
+
+func (r Register) read(op Read) (State, error) {
+	switch {
+	case op.Token != 0 && op.Token < r.Token:
+		return nil, fmt.Errorf("a read was accepted after token %d: %+v", r.Token, op)
+	case op.Value != r.Value:
+		return nil, fmt.Errorf("%q was read from a register with %q", op.Value, r.Value)
+	}
+	r.Token = max(op.Token, r.Token)
+	return r, nil
 }
 
 func (r Register) write(w Write) (State, error) {
 	old := w.Token != 0 && w.Token < r.Token
 	switch {
 	case w.Refused && !old:
-		return nil, fmt.Errorf("a write was refused after one with token %d: %+v", r.Token, w)
+		return nil, fmt.Errorf("a write was refused after token %d: %+v", r.Token, w)
 	case w.Refused:
 		return r, nil
 	case old:
-		return nil, fmt.Errorf("a write was accepted after one with token %d: %+v", r.Token, w)
+		return nil, fmt.Errorf("a write was accepted after token %d: %+v", r.Token, w)
 	case w.Zxid != 0 && w.Zxid <= r.Zxid:
 		return nil, fmt.Errorf("a write was accepted after one in transaction %#x: %+v", r.Zxid, w)
 	}
