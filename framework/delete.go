@@ -126,7 +126,7 @@ func (s *session) deleteAll(ctx context.Context, full []string) (which int, err 
 		return 0, notApplied(err)
 	}
 	return ask(ctx, s, nil, request, func(r conn.Reply) (int, error) {
-		results, err := r.Results()
+		results, err := r.Results(parts)
 		return max(0, slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })), err
 	})
 }

@@ -25,13 +25,17 @@ type oldServer struct {
 	requests map[fault.Op]int
 	entries  uint32 // the length of every ACL
 	nodes    map[string]bool
+	multi    []byte // the results of every transaction
 }
 
 func startOldServer(t *testing.T) *oldServer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &oldServer{listener: listener, requests: map[fault.Op]int{}, nodes: map[string]bool{}}
+	s := &oldServer{
+		listener: listener, requests: map[fault.Op]int{}, nodes: map[string]bool{},
+		multi: []byte{0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}, // no results, only their end
+	}
 	s.running.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -103,8 +107,8 @@ func (s *oldServer) answer(op fault.Op, body []byte) (code int32, reply []byte) 
 	case fault.OpCreateContainer, fault.OpAddWatch, fault.OpMultiRead, fault.OpGetEphemerals,
 		fault.OpGetAllChildrenNumber:
 		return -6, nil
-	case fault.OpMulti: // no results, only their end
-		return 0, []byte{0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}
+	case fault.OpMulti:
+		return 0, s.multi
 	case fault.OpGetACL: // the length of a list without the list
 		return 0, binary.BigEndian.AppendUint32(nil, s.entries)
 	}

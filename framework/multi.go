@@ -1,7 +1,6 @@
 package framework
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -218,13 +217,11 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 	return results, nil
 }
 
-var errOtherResults = errors.New("framework: a reply with another number of results than operations")
-
 // results returns the results of t from the reply.
 func (o ops) results(t transaction, reply conn.Reply) ([]Result, error) {
-	responses, err := reply.Results()
-	if len(responses) != len(t.calls) {
-		return nil, cmp.Or(err, errOtherResults)
+	responses, err := reply.Results(t.calls)
+	if responses == nil {
+		return nil, err
 	}
 	results := make([]Result, len(responses))
 	cause := -1

@@ -330,12 +330,15 @@ func (s *session) delete(ctx context.Context, full string, version int32) error 
 
 // sync makes a transaction that changes nothing. A refusal is applied in its order as well.
 func (s *session) sync(ctx context.Context, full string) error {
-	_, err := ask(ctx, s, nil, conn.Check(full), conn.Reply.Results)
+	_, err := ask(ctx, s, nil, conn.Check(full), checked)
 	if isNoNode(err) || errors.Is(err, zk.ErrNoAuth) {
 		return nil
 	}
 	return err
 }
+
+// checked parses a reply to conn.Check.
+func checked(r conn.Reply) (nothing, error) { return nothing{}, r.Checked() }
 
 // bare parses a reply that has only an error.
 func bare(r conn.Reply) (nothing, error) { return nothing{}, r.Err() }

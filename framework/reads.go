@@ -88,7 +88,7 @@ func (o ops) multiRead(list []ReadOp) (call, conn.Request, func(conn.Reply) ([]R
 	}
 	c = c.require(checkSize(size))
 	return c, conn.MultiRead(reads), func(r conn.Reply) ([]ReadResult, error) {
-		all, err := r.Readings(len(reads))
+		all, err := r.Readings(reads)
 		results := make([]ReadResult, len(all))
 		for i, one := range all {
 			results[i] = ReadResult{one.Data, one.Stat, one.Children, replyError(one.Err)}

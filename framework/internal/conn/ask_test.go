@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -216,7 +217,7 @@ func TestMalformedReplyIsAnError(t *testing.T) {
 		"ACL": {append([]byte{0, 0, 0, 1, 0, 0, 0, 31, 0, 0, 0, 1, 's', 0, 0, 0, 1, 'i'}, stat...),
 			func(r Reply) error { _, _, err := r.ACL(); return err }},
 		"results": {[]byte{0, 0, 0, opDelete, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff},
-			func(r Reply) error { _, err := r.Results(); return err }},
+			func(r Reply) error { _, err := r.Results([]any{&zk.DeleteRequest{}}); return err }},
 	} {
 		require.NoError(t, row.parse(Reply{body: row.whole}), name)
 		for n := range row.whole[:len(row.whole)-1] {
@@ -236,10 +237,51 @@ func TestMalformedReplyIsAnError(t *testing.T) {
 		require.ErrorIs(t, err, errMalformed, count)
 	}
 	unknown := append([]byte{0, 0, 0, 99, 0, 0, 0, 0, 0}, huge...)
-	_, err = Reply{body: unknown}.Results()
+	_, err = Reply{body: unknown}.Results([]any{&zk.DeleteRequest{}})
 	require.ErrorIs(t, err, errMalformed)
 	_, err = Multi([]any{"nonsense"})
 	require.ErrorContains(t, err, "string is no part of a transaction")
+}
+
+// The caller of a transaction or of reads relies on one result for each of them, of its own kind.
+func TestResultsOfOtherOperationsAreMalformed(t *testing.T) {
+	part := func(kind int32, failed int32, body ...byte) []byte {
+		head := binary.BigEndian.AppendUint32(nil, uint32(kind))
+		return append(binary.BigEndian.AppendUint32(append(head, 0), uint32(failed)), body...)
+	}
+	end := []byte{0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}
+	stat, name, noNode, fine := make([]byte, 68), []byte{0, 0, 0, 1, 'a'}, []byte{0xff, 0xff, 0xff, 0x9b}, make([]byte, 4)
+	set := part(opSetData, 0, stat...)
+	data := part(opGetData, 0, append(slices.Clone(name), stat...)...)
+	for _, row := range []struct {
+		name  string
+		parts [][]byte
+		multi bool // of one write; else of one read
+		want  error
+	}{
+		{"as asked", [][]byte{set}, true, nil},
+		{"refused", [][]byte{part(opError, -101, noNode...)}, true, zk.ErrNoNode},
+		{"none", nil, true, errMalformed},
+		{"one more", [][]byte{set, set}, true, errMalformed},
+		{"one more, refused", [][]byte{part(opError, 0, fine...), part(opError, -101, noNode...)}, true, errMalformed},
+		{"of a delete", [][]byte{part(opDelete, 0)}, true, errMalformed},
+		{"of a create", [][]byte{part(opCreate, 0, name...)}, true, errMalformed},
+		{"an error that is none", [][]byte{part(opError, 0, fine...)}, true, errMalformed},
+		{"as asked", [][]byte{data}, false, nil},
+		{"none", nil, false, errMalformed},
+		{"one more", [][]byte{data, data}, false, errMalformed},
+		{"of a list", [][]byte{part(opGetChildren, 0, 0, 0, 0, 0)}, false, errMalformed},
+		{"an error that is none", [][]byte{part(opError, 0, fine...)}, false, errMalformed},
+	} {
+		r := Reply{body: append(slices.Concat(row.parts...), end...)}
+		var err error
+		if row.multi {
+			_, err = r.Results([]any{&zk.SetDataRequest{}})
+		} else {
+			_, err = r.Readings([]Read{{Path: "/a"}})
+		}
+		require.ErrorIs(t, err, row.want, "%s, %v", row.name, row.multi)
+	}
 }
 
 func TestErrorsAreThoseOfPackageZKIfItHasThem(t *testing.T) {

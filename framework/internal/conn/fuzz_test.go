@@ -8,28 +8,76 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzReplies parses arbitrary replies.
+// FuzzReplies parses arbitrary replies. What a parser returns is what its caller relies on, and its size is
+// bounded by the bytes that arrived.
 func FuzzReplies(f *testing.F) {
 	f.Add([]byte{}, int32(0))
 	nothing := []byte{0xff, 0xff, 0xff, 0xff}
-	f.Add(slices.Concat([]byte{0, 0, 0, opMulti, 0}, nothing, nothing, []byte{1}, nothing), int32(0))
+	end := slices.Concat(nothing, []byte{1}, nothing)
+	stat := make([]byte, 68)
+	f.Add(slices.Concat([]byte{0, 0, 0, opMulti, 0}, nothing, end), int32(0))
 	f.Add([]byte{0, 0, 0, 2, 0, 0, 0, 1, 'a', 0, 0, 0, 1, 'b'}, int32(0))
 	f.Add(bytes.Repeat([]byte{0xff}, 100), int32(-101))
+	f.Add(slices.Concat([]byte{0, 0, 0, 1, 0, 0, 0, 31, 0, 0, 0, 1, 's', 0, 0, 0, 1, 'i'}, stat), int32(0))
+	f.Add(slices.Concat([]byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, '/', 'a'}, []byte{0, 0, 0, 5, 0, 0, 0, 0, 0}, stat,
+		[]byte{0, 0, 0, 2, 0, 0, 0, 0, 0}, end), int32(0))
+	f.Add(slices.Concat([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'x'}, stat,
+		[]byte{0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 'c'}, end), int32(0))
+	f.Add(slices.Concat(nothing, []byte{0}, nothing, []byte{0xff, 0xff, 0xff, 0x9b}, end), int32(0))
+	writes := []any{&zk.CreateRequest{}, &zk.SetDataRequest{}, &zk.DeleteRequest{}}
+	reads := []Read{{Path: "/a"}, {Path: "/b", Children: true}}
 	f.Fuzz(func(t *testing.T, body []byte, c int32) {
 		r := Reply{body: body, err: code(c)}
 		stat, err := r.Stat()
 		require.Equal(t, stat == nil, err != nil)
-		_, _, _ = r.Data()
+		if data, _, err := r.Data(); err == nil {
+			require.LessOrEqual(t, len(data), len(body))
+		}
 		if all, _, err := r.Children(); err == nil {
 			require.LessOrEqual(t, 4*len(all), len(body), "children without a length each")
 		}
-		if all, err := r.Results(); err == nil {
-			require.LessOrEqual(t, 9*len(all), len(body), "results without a header each")
+		if all, err := r.Paths(); err == nil {
+			require.LessOrEqual(t, 4*len(all), len(body), "paths without a length each")
+		}
+		if all, _, err := r.ACL(); err == nil {
+			require.LessOrEqual(t, 12*len(all), len(body), "entries without their lengths")
+		}
+		_, _ = r.Path()
+		_, _ = r.Count()
+		checkResults(t, r, writes)
+		checkReadings(t, r, reads)
+		if info, err := parseConnectReply(append(make([]byte, connectReplyMin), body...)); err == nil {
+			require.LessOrEqual(t, len(info.Password), len(body))
 		}
 	})
+}
+
+func checkResults(t *testing.T, r Reply, writes []any) {
+	t.Helper()
+	results, err := r.Results(writes)
+	if results == nil {
+		require.Error(t, err)
+		return
+	}
+	require.Len(t, results, len(writes))
+	if err == nil {
+		require.NotNil(t, results[1].Stat)
+	}
+}
+
+func checkReadings(t *testing.T, r Reply, reads []Read) {
+	t.Helper()
+	readings, err := r.Readings(reads)
+	if err != nil {
+		require.Nil(t, readings)
+		return
+	}
+	require.Len(t, readings, len(reads))
+	require.Equal(t, readings[0].Err == nil, readings[0].Stat != nil)
 }
 
 // canned is a connection on which all input has already arrived.

@@ -22,15 +22,19 @@ type Read struct {
 	Children bool
 }
 
+// kind returns the number of a read, which its result has, too.
+func (r Read) kind() int32 {
+	if r.Children {
+		return opGetChildren
+	}
+	return opGetData
+}
+
 // MultiRead makes all reads. Each succeeds or fails on its own.
 func MultiRead(reads []Read) Request {
 	r := newRequest(opMultiRead, 64*len(reads))
 	for _, read := range reads {
-		op := int32(opGetData)
-		if read.Children {
-			op = opGetChildren
-		}
-		r.frame.part(op, false)
+		r.frame.part(read.kind(), false)
 		r.frame.string(read.Path)
 		r.frame.bool(false) // servers ignore watches here
 	}
@@ -60,19 +64,18 @@ func (r Reply) Count() (int, error) {
 	return int(count), d.err
 }
 
-// Readings returns the results of MultiRead, one for each of count reads.
-func (r Reply) Readings(count int) ([]Reading, error) {
+// Readings returns the results of MultiRead, one for each of reads. A reply with other results than those
+// of reads is malformed.
+func (r Reply) Readings(reads []Read) ([]Reading, error) {
 	d := decoder{rest: r.body, err: r.err}
-	all := make([]Reading, 0, count)
-	for d.err == nil {
-		kind, done := d.int(), d.bool()
-		d.int() // the error of a failed part, which its body repeats
-		if d.err != nil || done {
-			break
+	all := make([]Reading, 0, len(reads))
+	for kind, more := d.result(); more; kind, more = d.result() {
+		if len(all) == len(reads) || kind != opError && kind != reads[len(all)].kind() {
+			return nil, errMalformed
 		}
 		all = append(all, d.reading(kind))
 	}
-	if d.err == nil && len(all) != count {
+	if d.err == nil && len(all) < len(reads) {
 		d.err = errMalformed
 	}
 	if d.err != nil {
@@ -87,10 +90,10 @@ func (d *decoder) reading(kind int32) (r Reading) {
 		r.Data, r.Stat = d.buffer(), d.stat()
 	case opGetChildren:
 		r.Children = d.strings()
-	case opError:
-		r.Err = code(d.int())
 	default:
-		d.err = errMalformed
+		if r.Err = code(d.int()); r.Err == nil && d.err == nil {
+			d.err = errMalformed
+		}
 	}
 	return r
 }

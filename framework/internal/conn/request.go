@@ -170,19 +170,16 @@ func Multi(ops []any) (Request, error) {
 	r := newRequest(opMulti, 128*len(ops))
 	f := &r.frame
 	for _, op := range ops {
+		f.part(kindOf(op), false)
 		switch op := op.(type) {
 		case *zk.CreateRequest:
-			f.part(opCreate, false)
 			f.create(op.Path, op.Data, op.Acl, op.Flags)
 		case *zk.SetDataRequest:
-			f.part(opSetData, false)
 			f.setData(op.Path, op.Data, op.Version)
 		case *zk.DeleteRequest:
-			f.part(opDelete, false)
 			f.string(op.Path)
 			f.int(op.Version)
 		case *zk.CheckVersionRequest:
-			f.part(opCheck, false)
 			f.string(op.Path)
 			f.int(op.Version)
 		default:
@@ -191,6 +188,21 @@ func Multi(ops []any) (Request, error) {
 	}
 	f.part(-1, true)
 	return r, nil
+}
+
+// kindOf returns the number of an operation of a transaction, which its result has, too.
+func kindOf(op any) int32 {
+	switch op.(type) {
+	case *zk.CreateRequest:
+		return opCreate
+	case *zk.SetDataRequest:
+		return opSetData
+	case *zk.DeleteRequest:
+		return opDelete
+	case *zk.CheckVersionRequest:
+		return opCheck
+	}
+	return opError
 }
 
 // Err returns the error of the reply. It is an error of the servers, as package zk names it or as a
@@ -234,17 +246,16 @@ func (r Reply) Children() ([]string, *zk.Stat, error) {
 	return children, stat, d.err
 }
 
-// Results returns the results of Multi. If the transaction was not applied, the error is the first
-// one in the results.
-func (r Reply) Results() ([]zk.MultiResponse, error) {
+// Results returns the results of Multi, one for each of ops. If the transaction was not applied, the
+// error is the first one in the results. A reply with other results than those of ops is malformed.
+func (r Reply) Results(ops []any) ([]zk.MultiResponse, error) {
 	d := decoder{rest: r.body, err: r.err}
-	var all []zk.MultiResponse
+	all := make([]zk.MultiResponse, 0, len(ops))
 	var failed error
-	for d.err == nil {
-		kind, done := d.int(), d.bool()
-		d.int() // the error of a failed part, which its body repeats
-		if done {
-			break
+	refused := false
+	for kind, more := d.result(); more; kind, more = d.result() {
+		if len(all) == len(ops) || kind != opError && kind != kindOf(ops[len(all)]) {
+			return nil, errMalformed
 		}
 		var one zk.MultiResponse
 		switch kind {
@@ -252,20 +263,35 @@ func (r Reply) Results() ([]zk.MultiResponse, error) {
 			one.String = d.string()
 		case opSetData:
 			one.Stat = d.stat()
-		case opDelete, opCheck:
 		case opError:
+			refused = true
 			if one.Error = code(d.int()); failed == nil {
 				failed = one.Error
 			}
-		default:
-			d.err = errMalformed
 		}
 		all = append(all, one)
+	}
+	if d.err == nil && (len(all) < len(ops) || refused && failed == nil) {
+		d.err = errMalformed
 	}
 	if d.err != nil {
 		return nil, d.err
 	}
 	return all, failed
+}
+
+// Checked returns the result of Check.
+func (r Reply) Checked() error {
+	_, err := r.Results([]any{&zk.CheckVersionRequest{}})
+	return err
+}
+
+// result reads the header of a result and returns its kind. It returns false at the end mark and after
+// an error.
+func (d *decoder) result() (kind int32, more bool) {
+	kind, done := d.int(), d.bool()
+	d.int() // the error of a failed part, which its body repeats
+	return kind, d.err == nil && !done
 }
 
 var errMalformed = errors.New("malformed reply")
