@@ -261,7 +261,8 @@ func TestHostileServerDoesNotHoldTheClient(t *testing.T) {
 					return own, nil
 				}
 				client, err := framework.New("a:1,b:1", framework.WithDialer(dial), framework.WithLogger(zap.New(core)),
-					framework.WithSessionTimeout(hostileTimeout), framework.WithRetry(retry.Forever(100*time.Millisecond)))
+					framework.WithSessionTimeout(hostileTimeout),
+					framework.WithRetry(retry.Forever(100*time.Millisecond)))
 				require.NoError(t, err)
 				ctx, cancel := context.WithTimeout(t.Context(), 10*hostileTimeout)
 				defer cancel()

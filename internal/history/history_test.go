@@ -78,27 +78,28 @@ func TestLockRefusesTwoHoldersAndTokensThatDoNotGrow(t *testing.T) {
 		"in turn":          {steps(exclusive(1, 1), end(1), exclusive(2, 2), end(2)), ""},
 		"two holders":      {steps(exclusive(1, 1), exclusive(2, 2), end(1), end(2)), "two valid holds at a time"},
 		"inside":           {steps(exclusive(1, 1), exclusive(2, 2), end(2), end(1)), "two valid holds at a time"},
-		"same token":       {steps(exclusive(1, 1), end(1), exclusive(2, 1)), "token is not larger than 1"},
-		"smaller token":    {steps(exclusive(1, 2), end(1), exclusive(2, 1)), "token is not larger than 2"},
+		"same token":       {steps(exclusive(1, 1), end(1), exclusive(2, 1)), "not larger than 1"},
+		"smaller token":    {steps(exclusive(1, 2), end(1), exclusive(2, 1)), "not larger than 2"},
 		"passed node":      {steps(exclusive(1, 1), end(1), passed), ""},
 		"token of its own": {steps(by(1, exclusive(1, 1)), end(1), by(1, exclusive(2, 1))), ""},
-		"of another":       {steps(by(1, exclusive(1, 1)), end(1), by(2, exclusive(2, 1))), "token is not larger than 1"},
+		"of another":       {steps(by(1, exclusive(1, 1)), end(1), by(2, exclusive(2, 1))), "not larger than 1"},
 		"wiped servers":    {steps(exclusive(1, 7), end(1), wiped), ""},
 		"readers":          {steps(shared(1, 2), shared(2, 1), end(1), end(2)), ""},
 		"reader, writer":   {steps(shared(1, 1), exclusive(2, 2)), "two valid holds at a time"},
 		"writer, reader":   {steps(exclusive(1, 1), shared(2, 2)), "two valid holds at a time"},
-		"reader's token":   {steps(exclusive(1, 2), end(1), shared(2, 1)), "token is not larger than 2"},
+		"reader's token":   {steps(exclusive(1, 2), end(1), shared(2, 1)), "not larger than 2"},
 		"writer's token":   {steps(shared(1, 2), end(1), exclusive(2, 2)), "earlier shared hold"},
 		"downgrade":        {steps(by(1, exclusive(1, 1)), by(1, shared(2, 1)), end(1), shared(3, 2)), ""},
 		"upgrade":          {steps(by(1, shared(1, 1)), beside, end(1), end(2)), ""},
 		"beside a reader":  {steps(by(1, shared(1, 1)), shared(3, 2), beside), "two valid holds at a time"},
 		"ends twice":       {steps(exclusive(1, 1), end(1), end(1)), "did not begin"},
 		"late acquire": {
-			[]history.Op{during(1, 5, exclusive(2, 2)), during(2, 3, exclusive(1, 1)), at(4, end(1)), at(5, end(2))}, "",
+			[]history.Op{during(1, 5, exclusive(2, 2)), during(2, 3, exclusive(1, 1)), at(4, end(1)), at(5, end(2))},
+			"",
 		},
 		"order of tokens": {
 			[]history.Op{during(1, 5, exclusive(2, 1)), during(2, 3, exclusive(1, 2)), at(4, end(1)), at(5, end(2))},
-			"token is not larger than 2",
+			"not larger than 2",
 		},
 	}.check(t, history.Lock{})
 	examples{
@@ -111,43 +112,45 @@ func TestSemaphoreRefusesOnePermitTooMany(t *testing.T) {
 	limit := func(zxid int64, n int) history.Limit { return history.Limit{Zxid: zxid, Permits: n} }
 	examples{
 		"as many as there are": {steps(permits(1, 1, 1), permits(2, 2, 1), end(1), permits(3, 3, 1)), ""},
-		"one too many":         {steps(permits(1, 1, 1), permits(2, 2, 1), permits(3, 3, 1)), "3 valid permits at a time of 2"},
-		"two at once":          {steps(permits(1, 1, 1), permits(2, 2, 2)), "3 valid permits at a time of 2"},
+		"one too many":         {steps(permits(1, 1, 1), permits(2, 2, 1), permits(3, 3, 1)), "3 valid permits"},
+		"two at once":          {steps(permits(1, 1, 1), permits(2, 2, 2)), "3 valid permits"},
 		"larger limit":         {steps(permits(1, 1, 2), limit(2, 3), permits(2, 3, 1)), ""},
-		"smaller limit":        {steps(permits(1, 1, 1), limit(2, 1), permits(2, 3, 1)), "2 valid permits at a time of 1"},
+		"smaller limit":        {steps(permits(1, 1, 1), limit(2, 1), permits(2, 3, 1)), "2 valid permits"},
 		"smaller limit later":  {steps(permits(1, 1, 1), permits(2, 2, 1), limit(3, 0), end(1)), ""},
 		"slots":                {steps(permits(1, 1, 1, 0), permits(2, 2, 1, 1)), ""},
 		"one slot of two":      {steps(permits(1, 1, 1, 0), permits(2, 2, 1, 0)), "slot 0 is of two holds"},
-		"repeated token":       {steps(permits(1, 1, 1), permits(2, 1, 1)), "token is not larger than 1"},
+		"repeated token":       {steps(permits(1, 1, 1), permits(2, 1, 1)), "not larger than 1"},
 		"acquire before the limit": {
 			[]history.Op{during(1, 4, permits(1, 1, 2)), at(3, limit(2, 1)), at(5, end(1))}, "",
 		},
 		"acquire after the limit": {
-			[]history.Op{at(0, limit(2, 1)), during(1, 4, permits(1, 3, 2)), at(5, end(1))}, "2 valid permits at a time of 1",
+			[]history.Op{at(0, limit(2, 1)), during(1, 4, permits(1, 3, 2)), at(5, end(1))}, "2 valid permits",
 		},
 	}.check(t, history.Semaphore{Permits: 2})
 }
 
 func TestRegisterRefusesWritesWithOldTokens(t *testing.T) {
 	write := func(token int64, value string) history.Write { return history.Write{Token: token, Value: value} }
+	transaction := func(zxid int64) history.Write { return history.Write{Token: 1, Zxid: zxid} }
+	read := func(value string) history.Read { return history.Read{Value: value} }
 	refused := history.Write{Token: 1, Value: "late", Refused: true}
 	examples{
-		"in turn":         {steps(write(1, "a"), history.Read{Value: "a"}, write(2, "b"), history.Read{Value: "b"}), ""},
+		"in turn":         {steps(write(1, "a"), read("a"), write(2, "b"), read("b")), ""},
 		"old token":       {steps(write(2, "b"), write(1, "a")), "accepted after token 2"},
-		"is refused":      {steps(write(2, "b"), refused, history.Read{Value: "b"}), ""},
-		"refused, and is": {steps(write(2, "b"), refused, history.Read{Value: "late"}), `"late" was read`},
+		"is refused":      {steps(write(2, "b"), refused, read("b")), ""},
+		"refused, and is": {steps(write(2, "b"), refused, read("late")), `"late" was read`},
 		"refused for no":  {steps(write(1, "b"), refused), "refused after token 1"},
-		"lost":            {steps(write(1, "a"), write(1, "b"), history.Read{Value: "a"}), `"a" was read`},
-		"old read":        {steps(write(2, "b"), history.Read{Token: 1, Value: "b"}), "read was accepted after token 2"},
-		"after a read":    {steps(history.Read{Token: 2}, write(1, "a")), "write was accepted after token 2"},
-		"unfenced":        {steps(write(0, "b"), write(0, "a"), history.Read{Value: "a"}), ""},
-		"transactions":    {steps(history.Write{Token: 1, Zxid: 8}, history.Write{Token: 2, Zxid: 7}), "transaction 0x8"},
+		"lost":            {steps(write(1, "a"), write(1, "b"), read("a")), `"a" was read`},
+		"old read":        {steps(write(2, "b"), history.Read{Token: 1, Value: "b"}), "a read was accepted"},
+		"after a read":    {steps(history.Read{Token: 2}, write(1, "a")), "accepted after token 2"},
+		"unfenced":        {steps(write(0, "b"), write(0, "a"), read("a")), ""},
+		"transactions":    {steps(transaction(8), transaction(7)), "transaction 0x8"},
 		"unknown": {
-			[]history.Op{during(1, history.Forever, write(1, "a")), at(2, history.Read{}), at(3, history.Read{Value: "a"})}, "",
+			[]history.Op{during(1, history.Forever, write(1, "a")), at(2, read("")), at(3, read("a"))}, "",
 		},
 		"unknown, and no more": {
 			[]history.Op{
-				during(1, history.Forever, write(1, "a")), at(2, history.Read{Value: "a"}), at(3, history.Read{}),
+				during(1, history.Forever, write(1, "a")), at(2, read("a")), at(3, read("")),
 			}, `"" was read`,
 		},
 	}.check(t, history.Register{})

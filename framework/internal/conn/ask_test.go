@@ -250,7 +250,8 @@ func TestResultsOfOtherOperationsAreMalformed(t *testing.T) {
 		return append(binary.BigEndian.AppendUint32(append(head, 0), uint32(failed)), body...)
 	}
 	end := []byte{0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}
-	stat, name, noNode, fine := make([]byte, 68), []byte{0, 0, 0, 1, 'a'}, []byte{0xff, 0xff, 0xff, 0x9b}, make([]byte, 4)
+	stat, name := make([]byte, 68), []byte{0, 0, 0, 1, 'a'}
+	noNode, fine := []byte{0xff, 0xff, 0xff, 0x9b}, make([]byte, 4)
 	set := part(opSetData, 0, stat...)
 	data := part(opGetData, 0, append(slices.Clone(name), stat...)...)
 	for _, row := range []struct {

@@ -23,7 +23,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 2, 0, 0, 0, 1, 'a', 0, 0, 0, 1, 'b'}, int32(0))
 	f.Add(bytes.Repeat([]byte{0xff}, 100), int32(-101))
 	f.Add(slices.Concat([]byte{0, 0, 0, 1, 0, 0, 0, 31, 0, 0, 0, 1, 's', 0, 0, 0, 1, 'i'}, stat), int32(0))
-	f.Add(slices.Concat([]byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, '/', 'a'}, []byte{0, 0, 0, 5, 0, 0, 0, 0, 0}, stat,
+	f.Add(slices.Concat([]byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, '/', 'a', 0, 0, 0, 5, 0, 0, 0, 0, 0}, stat,
 		[]byte{0, 0, 0, 2, 0, 0, 0, 0, 0}, end), int32(0))
 	f.Add(slices.Concat([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'x'}, stat,
 		[]byte{0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 'c'}, end), int32(0))
