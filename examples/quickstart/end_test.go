@@ -85,7 +85,8 @@ func TestOutageIsSurvived(t *testing.T) {
 	p := launch(t, "-connect", server.Connect(), "-increments", "50") // so that there is something left to do
 	p.line(t, `The store refuses it`)
 	server.Pause(t)
-	p.line(t, `worker \d (lost the lock and tries again|released the lock and got no answer): .*session lost`)
+	p.line(t, `worker \d (lost the lock and tries again|released the lock and got no answer|`+
+		`did not get the lock and tries again): .*(session lost|not connected)`)
 	server.Resume(t)
 	require.Zero(t, p.end(t), "%s", &p.output)
 }

@@ -69,6 +69,9 @@ func (w *worker) takeTurns(ctx context.Context, stderr io.Writer) error {
 			// The machine was too slow, or the servers did not answer for too long. The turn may or
 			// may not have reached the store. The next turn begins with a read, which shows it.
 			fmt.Fprintf(stderr, "worker %d lost the lock and tries again: %v\n", w.Worker, err)
+		case ctx.Err() == nil && errors.Is(err, framework.ErrNotConnected):
+			// The worker was waiting for the lock, and no server answered until the client gave up.
+			fmt.Fprintf(stderr, "worker %d did not get the lock and tries again: %v\n", w.Worker, err)
 		default:
 			return err
 		}
