@@ -20,7 +20,7 @@ OFTEN     := 10000
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-zookeeper deps-browser deps-race deps-bench test verify prose unit contrib acceptance seeds single
 .PHONY: acceptance-page backends deps-backends browser commands ensemble chaos differential clients interop bench bench-quick bench-server
-.PHONY: compare compare-quick deps-compare fix fuzz
+.PHONY: compare compare-quick deps-compare fix fuzz model deps-model
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,11 @@ acceptance: deps-zookeeper ## run the known failure modes on both servers and co
 acceptance-page: deps-zookeeper ## write docs/acceptance.md from both runs
 	@scripts/acceptance.sh
 
+# Two checks at a time. The list of the results and the counterexamples is long: it is printed with -v.
+model: deps-model ## check models of the locks completely, within bounds, and what each assumption is for
+	go vet -tags model ./model && go run $(STATICCHECK) -tags model ./model
+	go test -tags model -count=1 -timeout 20m -parallel 2 ./model
+
 deps: ## install what all tests need (Debian)
 	@scripts/deps.sh
 
@@ -111,6 +116,9 @@ deps-race: ## install a C compiler for the race detector (Debian)
 
 deps-bench: ## install what the benchmark needs: the same, and etcd (Debian)
 	@scripts/deps.sh zookeeper etcd
+
+deps-model: ## install SPIN and a C compiler (Debian)
+	@scripts/deps.sh model
 
 deps-compare: ## install what the comparison needs: ZooKeeper, Curator, kazoo, etcd, Redis, databases (Debian)
 	@scripts/deps.sh zookeeper etcd redis sql

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Installs what is missing for the tests: a C compiler, which Go's race detector needs, and what the
-# arguments name, or everything without an argument.
+# arguments name, or all but the model without an argument.
 #   zookeeper:  what the tests with real servers and those of docs/testing.md need: ZooKeeper, a JDK,
 #               Curator, kazoo, JUnit and pytest
 #   browser:    Chromium
 #   etcd:       etcd
 #   redis:      Redis
 #   sql:        PostgreSQL and MariaDB
+#   model:      SPIN
 # "race" names nothing more. On systems without apt-get it only prints what is missing.
 set -eu
 
@@ -29,8 +30,8 @@ wants() {
 wanted=${*:-zookeeper browser etcd redis sql}
 for name in $wanted; do
 	case $name in
-	race | zookeeper | browser | etcd | redis | sql) ;;
-	*) echo "deps.sh: $name: want race, zookeeper, browser, etcd, redis or sql" >&2 && exit 2 ;;
+	race | zookeeper | browser | etcd | redis | sql | model) ;;
+	*) echo "deps.sh: $name: want race, zookeeper, browser, etcd, redis, sql or model" >&2 && exit 2 ;;
 	esac
 done
 command -v "$(go env CC)" >/dev/null || missing gcc
@@ -47,6 +48,7 @@ fi
 ! wants browser || command -v chromium >/dev/null || missing chromium
 ! wants etcd || command -v etcd >/dev/null || missing etcd-server
 ! wants redis || command -v redis-server >/dev/null || missing redis-server
+! wants model || command -v spin >/dev/null || missing spin
 if wants sql; then
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing postgresql
 	command -v mariadbd >/dev/null || [ -e /usr/sbin/mariadbd ] || missing mariadb-server

@@ -1,0 +1,37 @@
+//go:build model
+
+package model
+
+var mutex = []check{
+	// The algorithm as it is. In all of them client 1 may give up at any time, unless IMPATIENT is not there.
+	{"three clients, a broken connection", "mutex", "-DCLIENTS=3 -DIMPATIENT=2 -DDROPS=1 -DLOSSES=0", nothing},
+	{"three clients, a lost session", "mutex", "-DCLIENTS=3 -DDROPS=0 -DLOSSES=1", nothing},
+	{"two clients, both faults, a waiter's node is deleted", "mutex", "-DIMPATIENT=2 -DDELETIONS=1", nothing},
+	{"a follower, both faults", "mutex", "-DFOLLOWER -DIMPATIENT=2", nothing},
+	{"a follower, two broken connections", "mutex", "-DFOLLOWER -DIMPATIENT=2 -DDROPS=2 -DLOSSES=0", nothing},
+	{"guarded writes rely on no assumption", "mutex",
+		"-DGUARD -DNO_DEADLINE -DOPERATOR_DELETES_HOLDERS -DDELETIONS=1", nothing},
+	{"all clients can hold", "mutex", "-DCLIENTS=3 -DWITNESS", witness},
+
+	// The assumptions, one switched off in each.
+	{"a session expires before the deadline", "mutex", "-DNO_DEADLINE", exclusion},
+	{"an operator deletes a holder's node", "mutex", "-DOPERATOR_DELETES_HOLDERS -DDELETIONS=1", exclusion},
+	{"a request is passed on later than it is looked for", "mutex",
+		"-DFORGETS -DFOLLOWER -DIMPATIENT=2 -DDROPS=2 -DLOSSES=0", noOrphans},
+	{"the servers are restored from a backup", "mutex", "-DRESTORE", tokens},
+
+	// The parts of the algorithm, one left out in each.
+	{"no sync on a new connection", "mutex", "-DNO_SYNC -DFOLLOWER", progress},
+	{"no sync, and a list without the own node is believed", "mutex",
+		"-DNO_SYNC -DFOLLOWER -DUNLISTED -DEXCLUSION_ONLY", exclusion},
+	{"no second list", "mutex", "-DCLIENTS=3 -DNO_SECOND_LIST -DIMPATIENT=2 -DDROPS=0 -DLOSSES=0", exclusion},
+	{"no watch on the own node", "mutex",
+		"-DCLIENTS=3 -DIGNORE_OWN -DDELETIONS=1 -DDROPS=0 -DLOSSES=0 -DEXCLUSION_ONLY", exclusion},
+	{"watches of a broken connection are relied on", "mutex", "-DOLD_WATCHES -DLOSSES=0", progress},
+	{"the node of a waiter that gives up is left", "mutex", "-DNO_CLEANUP -DIMPATIENT=2", progress},
+}
+
+var endless = []check{
+	{"two clients, both faults", "mutex", "-DIMPATIENT=2", nothing},
+	{"a follower, a broken connection", "mutex", "-DFOLLOWER -DIMPATIENT=2 -DLOSSES=0", nothing},
+}

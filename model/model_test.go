@@ -1,0 +1,146 @@
+//go:build model
+
+package model
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Properties of the models, as the assertions of the models say them.
+const (
+	exclusion = "assertion violated (holders==0)"
+	tokens    = "assertion violated ((token==255)||(own>token))"
+	progress  = "assertion violated finished[k]"
+	noOrphans = "assertion violated (seen[0]==0)"
+	nothing   = "" // no error: all properties hold
+	witness   = "assertion violated (grants<CLIENTS)"
+)
+
+// check is one run of SPIN.
+type check struct {
+	name    string
+	model   string
+	defines string
+	want    string // what is violated
+}
+
+func TestModel(t *testing.T) {
+	for _, group := range [][]check{mutex} {
+		for _, c := range group {
+			t.Run(c.model+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				c.run(t)
+			})
+		}
+	}
+}
+
+// run checks the model. Where no violation is wanted, all states within the bounds must have been
+// visited. A violation must be the wanted one.
+func (c check) run(t *testing.T) {
+	v := c.verifier(t, "-DSAFETY")
+	args := []string{"-m10000"}
+	if strings.Contains(c.defines, "EXCLUSION_ONLY") {
+		args = append(args, "-E") // a client may be stuck
+	}
+	out := v.search(args...)
+	if c.want == nothing {
+		requireComplete(t, out)
+		return
+	}
+	want := strings.ReplaceAll(c.want, "CLIENTS", v.clients())
+	assert.Contains(t, out, want)
+	t.Logf("the violation:\n%s", v.trail())
+}
+
+// TestNoRunIsEndless shows that every run ends. So that a client is never stuck at an end, as TestModel
+// shows, means that each waiter is granted or gives up.
+func TestNoRunIsEndless(t *testing.T) {
+	for _, c := range endless {
+		t.Run(c.model+"/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			requireComplete(t, c.verifier(t, "-DNP").search("-m10000", "-l"))
+		})
+	}
+}
+
+func requireComplete(t *testing.T, out string) {
+	t.Helper()
+	require.Contains(t, out, "errors: 0")
+	for _, incomplete := range []string{"Search not completed", "search depth too small", "out of memory"} {
+		require.NotContains(t, out, incomplete)
+	}
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "states, stored") || strings.Contains(line, "elapsed time") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+// verifier is the program that SPIN makes of a model.
+type verifier struct {
+	check
+	t   *testing.T
+	dir string
+}
+
+// verifier compiles the model. It may take 4 GB of memory.
+func (c check) verifier(t *testing.T, kind string) verifier {
+	v := verifier{c, t, t.TempDir()}
+	models, err := filepath.Glob("*.pml")
+	require.NoError(t, err)
+	for _, name := range models {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(v.dir, name), text, 0o600))
+	}
+	v.command("spin", append(strings.Fields(c.defines), "-a", c.model+".pml")...)
+	require.FileExists(t, filepath.Join(v.dir, "pan.c"))
+	v.command("gcc", "-O1", "-w", kind, "-DCOLLAPSE", "-DNOFAIR", "-DMEMLIM=4000", "-DVECTORSZ=1024", "-o", "pan", "pan.c")
+	return v
+}
+
+// search visits all states, or those up to the first violation. It returns what the program prints.
+func (v verifier) search(args ...string) string {
+	out := v.command("./pan", args...)
+	require.Contains(v.t, out, "states, stored")
+	return out
+}
+
+// trail returns the steps to the violation.
+func (v verifier) trail() string {
+	out := v.command("spin", append(strings.Fields(v.defines), "-T", "-t", v.model+".pml")...)
+	steps, _, _ := strings.Cut(out, "spin: trail ends")
+	return steps
+}
+
+func (v verifier) command(name string, args ...string) string {
+	v.t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = v.dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if _, ended := err.(*exec.ExitError); !ended { // SPIN's programs have their own exit codes
+		require.NoError(v.t, err, "%s", out.String())
+	}
+	return out.String()
+}
+
+// clients returns the number of clients.
+func (v verifier) clients() string {
+	for _, d := range strings.Fields(v.defines) {
+		if n, ok := strings.CutPrefix(d, "-DCLIENTS="); ok {
+			return n
+		}
+	}
+	return "2"
+}

@@ -1,0 +1,343 @@
+/*
+ * The servers and the connections, for all models.
+ *
+ * A node is a number. The servers give the numbers 0, 1, 2, ... in the order of their transactions, so
+ * a number is also a sequence number, a czxid and a fencing token. A set of nodes is a byte, with one
+ * bit for each node.
+ *
+ * Server 0 is the ZooKeeper leader. With FOLLOWER there is a server 1, which is up to LAG transactions
+ * behind. Each client has one connection: a queue of requests and a queue of replies and events. The
+ * servers answer the requests of a connection in their order.
+ *
+ * Budgets bound what goes wrong, and so the number of states: DROPS, LOSSES, DELETIONS. Each model
+ * defines CREATE, what a create does, and EXTRA, its own requests.
+ */
+
+#ifndef CLIENTS
+#define CLIENTS 2
+#endif
+#ifndef DROPS
+#define DROPS 1 /* connections that break */
+#endif
+#ifndef LOSSES
+#define LOSSES 1 /* sessions that are lost */
+#endif
+#ifndef DELETIONS
+#define DELETIONS 0 /* lock nodes that an operator deletes */
+#endif
+#ifndef LAG
+#define LAG 2
+#endif
+
+#define NONE 255
+#define MAXNODES 8
+#define bit(k) (1 << (k))
+#define room (len(stream) < LAG)
+#define reads(c) (requests[c]?[list, _] || requests[c]?[watch, _])
+
+mtype = {
+	create, list, watch, remove, sync, special,         /* requests */
+	created, listed, there, missing, removed, synced, refused, taken, /* replies */
+	deleted                                             /* event */
+};
+
+chan requests[CLIENTS] = [3] of { mtype, byte };
+chan replies[CLIENTS] = [5] of { mtype, byte };
+
+/* Transactions on their way to the follower: the nodes after it, what VERSION is then, and the reply. */
+chan stream = [LAG] of { byte, byte, byte, mtype, byte };
+
+byte seen[2];          /* the nodes that exist, as each server has applied it */
+byte version[2];       /* of a directory that a model writes, likewise */
+byte next;             /* the number of the next node */
+bool up[CLIENTS];      /* the connection stands */
+byte at[CLIENTS];      /* the server of the connection */
+bool waiting[CLIENTS]; /* the follower waits for the answer of the leader */
+byte watches[CLIENTS]; /* the nodes that are watched on the connection */
+byte current[CLIENTS]; /* the nodes that the session has created */
+byte former[CLIENTS];  /* those of a session that the client has lost and the servers have not expired */
+byte attempt[CLIENTS]; /* the nodes with the GUID of the present attempt */
+byte late[CLIENTS];    /* 1 + the server that has kept a create of a broken connection; 0: none */
+bool lost[CLIENTS];    /* the client has lost its session */
+bool expired[CLIENTS]; /* the servers have expired a session that the client has not lost yet */
+bool finished[CLIENTS];
+
+byte drops = DROPS;
+byte losses = LOSSES;
+byte deletions = DELETIONS;
+
+byte holders; /* the clients with a valid hold */
+
+hidden byte i, j, k, hit, after, low; /* for one step only */
+hidden mtype tm;
+
+/* apply makes set the nodes of a server, and sends the events of what was deleted. */
+inline apply(server, set)
+{
+	i = 0;
+	do
+	:: i < CLIENTS ->
+		if
+		:: up[i] && at[i] == server ->
+			hit = watches[i] & seen[server] & ~set;
+			watches[i] = watches[i] & ~hit;
+			j = 0;
+			do
+			:: j < MAXNODES ->
+				if
+				:: hit & bit(j) -> replies[i]!deleted(j)
+				:: else
+				fi;
+				j++
+			:: else -> break
+			od
+		:: else
+		fi;
+		i++
+	:: else -> break
+	od;
+	seen[server] = set
+}
+
+/* forgetDeleted drops deleted nodes from the sets of clients, which makes fewer states. */
+inline forgetDeleted()
+{
+	i = 0;
+	do
+	:: i < CLIENTS ->
+		current[i] = current[i] & after;
+		attempt[i] = attempt[i] & after;
+		former[i] = former[i] & after;
+		i++
+	:: else -> break
+	od
+}
+
+/* commit makes the nodes of the leader be after, and answers client c. */
+inline commit(c, reply, value)
+{
+	apply(0, after);
+	forgetDeleted();
+#ifdef FOLLOWER
+	if
+	:: up[c] && at[c] == 1 -> waiting[c] = true; stream!after, version[0], c, reply, value
+	:: up[c] && at[c] == 0 -> replies[c]!reply(value); stream!after, version[0], NONE, reply, 0
+	:: else -> stream!after, version[0], NONE, reply, 0
+	fi
+#else
+	if
+	:: up[c] -> replies[c]!reply(value)
+	:: else
+	fi
+#endif
+}
+
+/* commitQuietly makes the nodes of the leader be after, and answers no client. */
+inline commitQuietly()
+{
+	forgetDeleted();
+	apply(0, after);
+#ifdef FOLLOWER
+	stream!after, version[0], NONE, removed, 0
+#endif
+}
+
+/* lowest sets low to the first node of a set that is not empty. */
+inline lowest(set)
+{
+	low = 0;
+	do
+	:: (set) & bit(low) -> break
+	:: else -> low++
+	od
+}
+
+/* dropReplies drops what client c has not received. */
+inline dropReplies(c)
+{
+	do
+	:: nempty(replies[c]) -> replies[c]?_, _
+	:: empty(replies[c]) -> break
+	od
+}
+
+/* disconnect breaks the connection of client c. What was on its way is lost. */
+inline disconnect(c)
+{
+	up[c] = false;
+	waiting[c] = false;
+	do
+	:: nempty(requests[c]) -> requests[c]?_, _
+	:: empty(requests[c]) -> break
+	od;
+	dropReplies(c);
+#ifdef FOLLOWER
+	i = len(stream);
+	do
+	:: i > 0 ->
+		stream?after, hit, j, tm, low;
+		if
+		:: j == c -> stream!after, hit, NONE, tm, 0
+		:: else -> stream!after, hit, j, tm, low
+		fi;
+		i--
+	:: else -> break
+	od;
+#endif
+	watches[c] = 0
+}
+
+/* lose ends the session of client c by the client's deadline, and with it the hold. */
+inline lose(c)
+{
+	disconnect(c);
+	lost[c] = true;
+	late[c] = 0;
+	holders = holders & ~bit(c);
+	former[c] = former[c] | current[c];
+	current[c] = 0
+}
+
+/* connect makes a connection of the session of client c to any server. If that server has kept a create,
+ * the server passes it on now or never. */
+inline connect(c)
+{
+	if
+	:: at[c] = 0
+#ifdef FOLLOWER
+	:: at[c] = 1
+#endif
+	fi;
+	if
+	:: late[c] && (late[c] - 1) % 2 == at[c] ->
+		if
+		:: d_step { printf("server %d passes on a late create of client %d\n", at[c], c); CREATELATE(c) }
+		:: true
+		fi;
+		late[c] = 0
+	:: else
+	fi;
+	up[c] = true;
+	printf("client %d connects to server %d\n", c, at[c])
+}
+
+/* Connection is the servers' part of the connection and of the session of client c. */
+proctype Connection(byte c)
+{
+	mtype m;
+	byte n;
+
+end:	do
+	:: d_step {
+		up[c] && !waiting[c] && nempty(requests[c]) && (room || reads(c)) ->
+		requests[c]?m, n;
+		printf("server %d: client %d: %e %d\n", at[c], c, m, n);
+		if
+		:: m == create -> CREATE(c)
+		:: m == list -> replies[c]!listed(seen[at[c]])
+		:: m == watch ->
+			if
+			:: seen[at[c]] & bit(n) -> watches[c] = watches[c] | bit(n); replies[c]!there(n)
+			:: else -> replies[c]!missing(n)
+			fi
+		:: m == remove -> after = seen[0] & ~bit(n); commit(c, removed, n)
+		:: m == sync -> after = seen[0]; commit(c, synced, 0)
+		:: m == special -> SPECIAL(c, n)
+		fi;
+		m = 0;
+		n = 0
+	   }
+
+	/* The connection breaks. A create on its way is lost, or the server keeps it. */
+	:: atomic {
+		drops > 0 && up[c] && (!finished[c] || late[c]) ->
+		drops--;
+		printf("connection of client %d breaks\n", c);
+		if
+		:: late[c] == 0 && !waiting[c] && requests[c]??[create, 0] -> late[c] = 1 + at[c]
+		:: true
+		fi;
+		d_step { disconnect(c) }
+	   }
+
+	/* The client's deadline passes. Nothing but its own clock tells the client. */
+	:: d_step { losses > 0 && !finished[c] && !lost[c] -> losses--; printf("client %d loses its session\n", c); lose(c) }
+
+	/* The servers expire a session that its client has lost before. */
+	:: d_step {
+		room && former[c] & seen[0] ->
+		printf("servers expire the lost session of client %d\n", c);
+		after = seen[0] & ~former[c];
+		commitQuietly()
+	   }
+#ifdef NO_DEADLINE
+	/* The servers expire a session that the client relies on. */
+	:: d_step {
+		room && losses > 0 && !expired[c] && !finished[c] && current[c] & seen[0] ->
+		losses--;
+		expired[c] = true;
+		printf("servers expire the session that client %d relies on\n", c);
+		disconnect(c);
+		after = seen[0] & ~current[c];
+		commitQuietly()
+	   }
+#endif
+	/* An operator deletes a lock node: of any client, or of one that is not at the front. */
+	:: d_step {
+		room && deletions > 0 && current[c] & seen[0] && OPERATOR_MAY(c) ->
+		deletions--;
+		lowest(current[c] & seen[0]);
+		printf("operator deletes node %d of client %d\n", low, c);
+		after = seen[0] & ~bit(low);
+		commitQuietly()
+	   }
+	od
+}
+
+
+#ifdef FOLLOWER
+/* Follower applies the transactions of the leader, in their order. */
+proctype Follower()
+{
+	byte c;
+
+end:	do
+	:: d_step {
+		nempty(stream) ->
+		stream?after, version[1], c, tm, low;
+		printf("follower applies: nodes %d\n", after);
+		hit = 0;
+		apply(1, after);
+		if
+		:: c != NONE -> replies[c]!tm(low); waiting[c] = false
+		:: else
+		fi;
+		c = 0
+	   }
+	od
+}
+#endif
+
+#ifdef RESTORE
+/* Restore restores the servers from a backup of the start. They refuse all clients, so all sessions end. */
+proctype Restore()
+{
+	d_step {
+		next > 0 ->
+		k = 0;
+		do
+		:: k < CLIENTS ->
+			if
+			:: !finished[k] -> lose(k)
+			:: else
+			fi;
+			former[k] = 0;
+			current[k] = 0;
+			k++
+		:: else -> break
+		od;
+		seen[0] = 0;
+		next = 0
+	}
+}
+#endif
