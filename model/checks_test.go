@@ -3,7 +3,7 @@
 package model
 
 var mutex = []check{
-	// The algorithm as it is. In all of them client 1 may give up at any time, unless IMPATIENT is not there.
+	// The algorithm as it is. With IMPATIENT, client 1 may give up at any time.
 	{"three clients, a broken connection", "mutex", "-DCLIENTS=3 -DIMPATIENT=2 -DDROPS=1 -DLOSSES=0", nothing},
 	{"three clients, a lost session", "mutex", "-DCLIENTS=3 -DDROPS=0 -DLOSSES=1", nothing},
 	{"two clients, both faults, a waiter's node is deleted", "mutex", "-DIMPATIENT=2 -DDELETIONS=1", nothing},
@@ -31,7 +31,42 @@ var mutex = []check{
 	{"the node of a waiter that gives up is left", "mutex", "-DNO_CLEANUP -DIMPATIENT=2", progress},
 }
 
+var multilock = []check{
+	{"two clients, a lost session", "multilock", "-DDROPS=0", nothing},
+	{"two clients, a broken connection", "multilock", "-DLOSSES=0 -DIMPATIENT=2", nothing},
+	{"a follower, a broken connection", "multilock", "-DFOLLOWER -DLOSSES=0", nothing},
+	{"three clients", "multilock", "-DCLIENTS=3 -DDROPS=0 -DLOSSES=0 -DIMPATIENT=2", nothing},
+	{"all clients can hold", "multilock", "-DCLIENTS=3 -DWITNESS -DLOSSES=0", witness},
+	{"a session expires before the deadline", "multilock", "-DNO_DEADLINE", exclusion},
+}
+
+var rwlock = []check{
+	{"two writers and a reader", "rwlock", "-DCLIENTS=3 -DDROPS=0 -DLOSSES=0 -DIMPATIENT=2", nothing},
+	{"a writer and a reader, both faults", "rwlock", "-DWRITERS=1", nothing},
+	{"two writers, a follower, a broken connection", "rwlock", "-DFOLLOWER -DLOSSES=0", nothing},
+	{"all clients can hold", "rwlock", "-DCLIENTS=3 -DWITNESS -DLOSSES=0", witness},
+	{"a session expires before the deadline", "rwlock", "-DNO_DEADLINE", exclusion},
+	{"no list after a writer's deletion", "rwlock",
+		"-DCLIENTS=3 -DDROPS=0 -DLOSSES=0 -DNO_LIST_AFTER_WRITER", exclusion},
+}
+
+var semaphore = []check{
+	{"a lost session", "semaphore", "-DIMPATIENT=2 -DDROPS=0", nothing},
+	{"a follower, a broken connection, a waiter's node is deleted", "semaphore",
+		"-DFOLLOWER -DLOSSES=0 -DDELETIONS=1", nothing},
+	{"three clients, two permits", "semaphore",
+		"-DCLIENTS=3 -DLIMIT=2 -DDROPS=0 -DLOSSES=0 -DIMPATIENT=2", nothing},
+	{"all clients can hold", "semaphore", "-DCLIENTS=3 -DLIMIT=2 -DWITNESS -DLOSSES=0", witness},
+	{"a session expires before the deadline", "semaphore", "-DNO_DEADLINE", permits},
+	{"no sync: the check of the version suffices", "semaphore",
+		"-DFOLLOWER -DLAG=3 -DNO_SYNC -DDROPS=2 -DLOSSES=0 -DEXCLUSION_ONLY", nothing},
+	{"no sync and no check of the version", "semaphore",
+		"-DFOLLOWER -DLAG=3 -DNO_SYNC -DNO_CHECK -DDROPS=2 -DLOSSES=0 -DEXCLUSION_ONLY", permits},
+}
+
 var endless = []check{
 	{"two clients, both faults", "mutex", "-DIMPATIENT=2", nothing},
 	{"a follower, a broken connection", "mutex", "-DFOLLOWER -DIMPATIENT=2 -DLOSSES=0", nothing},
+	{"a reader and a writer", "rwlock", "-DWRITERS=1 -DLOSSES=0", nothing},
+	{"a broken connection", "semaphore", "-DLOSSES=0", nothing},
 }

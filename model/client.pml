@@ -3,20 +3,34 @@
  *
  * A model defines
  *   OWN           the set of the own nodes, of which own is the first
- *   AHEAD         the conflicting nodes ahead of them in the list v
- *   GRANTS        whether the deletion of the only conflicting node ahead grants the lock
+ *   FINDAHEAD     sets hit to the conflicting nodes ahead of them in the list v
+ *   GRANTS        whether the deletion of the target grants the lock; single: no other one conflicts
  *   RELIST        0, or 1 if the client watches the predecessor, and not the node before it
  *   GRANTED       what is asserted when a hold begins
  *   WHILEHOLDING  what a holder may do, as options of an if
- *   GATE          what follows the front of the queue, a label; the default is to hold
+ *   STEPS         a file with the steps of such options; may be missing
+ *   GATE          a file with the steps between the front of the queue and the hold; may be missing
+ *   BEGIN         the label of the first step
  */
 
+#ifndef BEGIN
+#define BEGIN enqueue
+#endif
 #ifndef IMPATIENT
 #define IMPATIENT 0 /* the clients that may give up at any time */
 #endif
 
-/* receive takes the next reply, or goes to "reconnect". */
-#define broken !up[c] -> m = 0; v = 0; goto reconnect
+#ifndef PERMITS
+#define PERMITS 0 /* the nodes that are permits of a semaphore */
+#endif
+
+/* clear forgets a message, which makes fewer states. */
+#define clear m = 0; v = 0
+
+/* broken is the option of a step that waits for a reply. */
+#define broken !up[c] -> clear; goto reconnect
+
+#define in_queue (!garbage && !leaving && !held && own != NONE)
 
 #ifdef WITNESS
 byte grants;
@@ -36,6 +50,11 @@ proctype Client(byte c)
 	bool leaving;        /* the client has given up or released */
 	bool held;
 	bool named;          /* a create was sent */
+	bool first;          /* the client of a semaphore has been at the front of the queue */
+	bool queued;         /* the client must enter the queue */
+#ifdef LOCALS
+	LOCALS
+#endif
 
 	/* A new attempt, with a new GUID. */
 begin:	atomic {
@@ -49,7 +68,8 @@ begin:	atomic {
 		fi;
 		if
 		:: leaving -> goto finish
-		:: !leaving -> goto enqueue
+		:: !leaving && !queued -> goto BEGIN
+		:: !leaving && queued -> goto enqueue
 		fi
 	}
 
@@ -65,8 +85,8 @@ naming:	atomic {
 		if
 		:: replies[c]?m, v ->
 			if
-			:: m == created -> own = v; attempt[c] = 0; m = 0; v = 0
-			:: else -> m = 0; v = 0; goto naming
+			:: m == created -> own = v; attempt[c] = 0; clear
+			:: else -> clear; goto naming
 			fi
 		:: broken
 		:: (IMPATIENT & bit(c)) && !leaving -> leaving = true; goto naming
@@ -82,8 +102,8 @@ listing:	atomic {
 		:: replies[c]?m, v ->
 			if
 			:: m == listed -> skip
-			:: m == deleted && v == own -> m = 0; v = 0; goto requeue
-			:: else -> m = 0; v = 0; goto listing
+			:: m == deleted && v == own -> clear; goto requeue
+			:: else -> clear; goto listing
 			fi
 		:: broken
 		:: (IMPATIENT & bit(c)) -> leaving = true; goto release
@@ -97,7 +117,7 @@ listing:	atomic {
 			:: (v & OWN) != OWN -> target = own
 #endif
 			:: else ->
-				hit = AHEAD;
+				FINDAHEAD;
 				if
 				:: hit ->
 					j = MAXNODES;
@@ -143,13 +163,12 @@ wait:	atomic {
 			if
 			:: (m == missing || m == deleted) && v == target -> gone = true
 #ifndef IGNORE_OWN
-			:: (m == missing || m == deleted) && v == own -> m = 0; v = 0; goto requeue
+			:: (m == missing || m == deleted) && v == own -> clear; goto requeue
 #endif
 			:: m == there && v == own -> exists = true
 			:: else
 			fi;
-			m = 0;
-			v = 0
+			clear
 		:: broken
 		:: (IMPATIENT & bit(c)) -> leaving = true; gone = false; exists = false; goto release
 		fi;
@@ -173,11 +192,19 @@ again:	atomic {
 	}
 
 requeue: /* The own node was deleted: to the end of the queue. */
-	atomic { own = NONE; target = NONE; single = false; gone = false; exists = false; goto cleanup }
+	atomic {
+		first = false;
+		own = NONE;
+		target = NONE;
+		single = false;
+		gone = false;
+		exists = false;
+		goto cleanup
+	}
 
 front:
 #ifdef GATE
-	GATE
+#include GATE
 #endif
 
 grant:	atomic {
@@ -202,38 +229,28 @@ hold:	atomic {
 			:: m == deleted && v == own ->
 				holders = holders & ~bit(c);
 				leaving = true;
-				m = 0;
-				v = 0;
+				clear;
 				goto release
-			:: else -> m = 0; v = 0; goto hold
+			:: else -> clear; goto hold
 			fi
 		:: broken
-		:: true -> printf("client %d releases\n", c); holders = holders & ~bit(c); leaving = true; goto release
+		:: true ->
+			printf("client %d releases\n", c);
+			holders = holders & ~bit(c);
+			leaving = true;
+			goto release
 		WHILEHOLDING
 		fi
 	}
 
-#ifdef GUARD
-guarding: atomic {
-		if
-		:: replies[c]?m, v ->
-			if
-			:: m == taken || m == deleted && v == own ->
-				holders = holders & ~bit(c);
-				leaving = true;
-				m = 0;
-				v = 0;
-				goto release
-			:: else -> m = 0; v = 0; goto guarding
-			fi
-		:: broken
-		fi
-	}
+#ifdef STEPS
+#include STEPS
 #endif
 
 	/* Also of an acquire that has given up, and of one whose node is not known. */
 release:	atomic {
 		held = false;
+		first = false;
 		single = false;
 		target = NONE;
 		if
@@ -255,8 +272,12 @@ cleanup:	atomic {
 		:: !garbage && leaving -> goto finish
 		:: !garbage && !leaving && held -> goto hold
 		:: !garbage && !leaving && !held && own == NONE -> goto begin
-		:: !garbage && !leaving && !held && own != NONE && target == NONE -> goto again
-		:: !garbage && !leaving && !held && own != NONE && target != NONE -> goto wait
+		:: in_queue && target == NONE && !(PERMITS & bit(own)) && !first -> goto again
+#ifdef GATE
+		:: in_queue && target == NONE && !(PERMITS & bit(own)) && first -> goto counting
+#endif
+		:: in_queue && target == NONE && (PERMITS & bit(own)) -> goto grant
+		:: in_queue && target != NONE -> goto wait
 		fi
 	}
 
@@ -264,7 +285,7 @@ removing:	atomic {
 		if
 		:: replies[c]?m, v ->
 			if
-			:: m == removed -> garbage = garbage & ~bit(v); m = 0; v = 0; goto cleanup
+			:: m == removed -> garbage = garbage & ~bit(v); clear; goto cleanup
 			:: m == deleted && v == own && own != NONE && held ->
 				holders = holders & ~bit(c);
 				leaving = true;
@@ -273,8 +294,7 @@ removing:	atomic {
 			:: m == deleted && v == own && own != NONE && !held -> own = NONE; named = false
 			:: else
 			fi;
-			m = 0;
-			v = 0;
+			clear;
 			goto removing
 		:: broken
 		fi
@@ -302,6 +322,7 @@ reconnect:	atomic {
 			garbage = 0;
 			unanswered = false;
 			named = false;
+			first = false;
 			single = false;
 			target = NONE;
 			gone = false;
@@ -324,8 +345,8 @@ syncing:	atomic {
 		if
 		:: replies[c]?m, v ->
 			if
-			:: m == synced -> m = 0; v = 0; goto synchronized
-			:: else -> m = 0; v = 0; goto syncing
+			:: m == synced -> clear; goto synchronized
+			:: else -> clear; goto syncing
 			fi
 		:: broken
 		fi
@@ -345,18 +366,20 @@ looking:	atomic {
 		:: replies[c]?m, v ->
 			if
 			:: m == listed
-			:: else -> m = 0; v = 0; goto looking
+			:: else -> clear; goto looking
 			fi
 		:: broken
 		fi;
 		d_step {
 			if
-			:: own == NONE && named && !leaving && (v & attempt[c]) -> lowest(v & attempt[c]); own = low; attempt[c] = 0
+			:: own == NONE && named && !leaving && (v & attempt[c]) ->
+				lowest(v & attempt[c]);
+				own = low;
+				attempt[c] = 0
 			:: else
 			fi;
 			garbage = garbage | (v & current[c] & ~((own == NONE) -> 0 : OWN));
-			m = 0;
-			v = 0
+			clear
 		}
 		if
 		:: own == NONE && named && !leaving && !garbage -> goto enqueue

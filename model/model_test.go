@@ -16,10 +16,12 @@ import (
 
 // Properties of the models, as the assertions of the models say them.
 const (
+	// The constants of the models are in the text as numbers.
 	exclusion = "assertion violated (holders==0)"
 	tokens    = "assertion violated ((token==255)||(own>token))"
 	progress  = "assertion violated finished[k]"
 	noOrphans = "assertion violated (seen[0]==0)"
+	permits   = "assertion violated (hit<LIMIT)"
 	nothing   = "" // no error: all properties hold
 	witness   = "assertion violated (grants<CLIENTS)"
 )
@@ -33,7 +35,7 @@ type check struct {
 }
 
 func TestModel(t *testing.T) {
-	for _, group := range [][]check{mutex} {
+	for _, group := range [][]check{mutex, rwlock, semaphore, multilock} {
 		for _, c := range group {
 			t.Run(c.model+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
@@ -56,8 +58,8 @@ func (c check) run(t *testing.T) {
 		requireComplete(t, out)
 		return
 	}
-	want := strings.ReplaceAll(c.want, "CLIENTS", v.clients())
-	assert.Contains(t, out, want)
+	values := strings.NewReplacer("CLIENTS", v.defined("CLIENTS", "2"), "LIMIT", v.defined("LIMIT", "1"))
+	assert.Contains(t, out, values.Replace(c.want))
 	t.Logf("the violation:\n%s", v.trail())
 }
 
@@ -104,7 +106,8 @@ func (c check) verifier(t *testing.T, kind string) verifier {
 	}
 	v.command("spin", append(strings.Fields(c.defines), "-a", c.model+".pml")...)
 	require.FileExists(t, filepath.Join(v.dir, "pan.c"))
-	v.command("gcc", "-O1", "-w", kind, "-DCOLLAPSE", "-DNOFAIR", "-DMEMLIM=4000", "-DVECTORSZ=1024", "-o", "pan", "pan.c")
+	v.command("gcc", "-O1", "-w", kind, "-DCOLLAPSE", "-DNOFAIR", "-DMEMLIM=4000", "-DVECTORSZ=1024",
+		"-o", "pan", "pan.c")
 	return v
 }
 
@@ -135,12 +138,12 @@ func (v verifier) command(name string, args ...string) string {
 	return out.String()
 }
 
-// clients returns the number of clients.
-func (v verifier) clients() string {
+// defined returns what the run defines name as, or what the models define.
+func (v verifier) defined(name, otherwise string) string {
 	for _, d := range strings.Fields(v.defines) {
-		if n, ok := strings.CutPrefix(d, "-DCLIENTS="); ok {
-			return n
+		if value, ok := strings.CutPrefix(d, "-D"+name+"="); ok {
+			return value
 		}
 	}
-	return "2"
+	return otherwise
 }

@@ -38,7 +38,7 @@ byte written = 255;
 byte token = NONE; /* of the last hold */
 
 #define OWN bit(own)
-#define AHEAD (v & (bit(own) - 1))
+#define FINDAHEAD hit = v & (bit(own) - 1)
 #ifdef NO_SECOND_LIST /* the deletion of the predecessor grants the lock, whatever is ahead of it */
 #define GRANTS (single || target != NONE)
 #define RELIST 1
@@ -48,7 +48,9 @@ byte token = NONE; /* of the last hold */
 #endif
 #ifdef GUARD
 #define GRANTED(c) skip
-#define WHILEHOLDING :: up[c] && empty(requests[c]) && written != own -> requests[c]!special(own); goto guarding
+#define STEPS "guard.pml"
+#define WHILEHOLDING \
+	:: up[c] && empty(requests[c]) && written != own -> requests[c]!special(own); goto guarding
 #else
 #define GRANTED(c) \
 	assert(holders == 0); \

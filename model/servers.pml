@@ -37,7 +37,7 @@
 
 mtype = {
 	create, list, watch, remove, sync, special,         /* requests */
-	created, listed, there, missing, removed, synced, refused, taken, /* replies */
+	created, listed, there, missing, removed, synced, refused, taken, proof, /* replies */
 	deleted                                             /* event */
 };
 
@@ -102,6 +102,7 @@ inline apply(server, set)
 /* forgetDeleted drops deleted nodes from the sets of clients, which makes fewer states. */
 inline forgetDeleted()
 {
+	assert(next <= MAXNODES);
 	i = 0;
 	do
 	:: i < CLIENTS ->
@@ -211,7 +212,10 @@ inline connect(c)
 	if
 	:: late[c] && (late[c] - 1) % 2 == at[c] ->
 		if
-		:: d_step { printf("server %d passes on a late create of client %d\n", at[c], c); CREATELATE(c) }
+		:: d_step {
+			printf("server %d passes on a late create of client %d\n", at[c], c);
+			CREATELATE(c)
+		   }
 		:: true
 		fi;
 		late[c] = 0
