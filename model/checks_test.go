@@ -69,4 +69,5 @@ var endless = []check{
 	{"a follower, a broken connection", "mutex", "-DFOLLOWER -DIMPATIENT=2 -DLOSSES=0", nothing},
 	{"a reader and a writer", "rwlock", "-DWRITERS=1 -DLOSSES=0", nothing},
 	{"a broken connection", "semaphore", "-DLOSSES=0", nothing},
+	{"a broken connection", "multilock", "-DLOSSES=0", nothing},
 }
