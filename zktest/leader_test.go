@@ -99,3 +99,31 @@ func TestLeaderThatIsBehindHasEverythingAfterAWipeAndAfterARestart(t *testing.T)
 		require.True(t, exists(t, connect(t, srv, "a"), "/newer"))
 	})
 }
+
+// SetVersion and SetSequence change all servers: also a leader that is behind, and a server that does
+// not lead any more.
+func TestVersionsAreSetOnEachServer(t *testing.T) {
+	requireVersion := func(t *testing.T, srv *zktest.Server, f *zktest.Follower, want int32) {
+		t.Helper()
+		_, stat, err := connectTo(t, f.MemAddr(), srv.Client("reader")).Get("/p")
+		require.NoError(t, err)
+		require.Equal(t, want, stat.Version)
+		require.Equal(t, 2*want, stat.Cversion)
+	}
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.Follower(0)
+		srv.Follower(0)
+		require.NoError(t, srv.Create("/p", nil))
+		srv.Leader().SetLag(time.Millisecond)
+		for version := int32(7); version < 9; version++ {
+			require.NoError(t, srv.SetVersion("/p", version))
+			require.NoError(t, srv.SetSequence("/p", version))
+			for _, f := range srv.Members() {
+				requireVersion(t, srv, f, version)
+			}
+			srv.Members()[0].Restart()
+			require.Eventually(t, func() bool { return srv.Leader() != nil }, time.Minute, time.Second)
+			require.NotEqual(t, srv.Members()[0], srv.Leader())
+		}
+	})
+}

@@ -167,9 +167,11 @@ func (s *Server) adjust(verb, path string, change func(*tree.Tree) error) error 
 	if err := change(s.tree); err != nil {
 		return fmt.Errorf("zktest: %w", err)
 	}
-	for _, f := range s.followers {
-		// A follower without the node ignores it, and later learns only of the node's children.
-		_ = change(f.replica.tree)
+	for _, r := range s.replicas {
+		if r.tree != s.tree {
+			// A server without the node ignores it, and later learns only of the node's children.
+			_ = change(r.tree)
+		}
 	}
 	return nil
 }
