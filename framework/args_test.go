@@ -139,7 +139,6 @@ func TestBadArgumentsAreRefusedWithoutARequest(t *testing.T) {
 		"there is no name to protect":      create("/", framework.Protected()),
 		"not allowed in a transaction":     transaction(framework.CreateOp("/a", nil, framework.Container())),
 		"create /b: Container, TTL":        transaction(framework.CreateOp("/b", nil, framework.TTL(time.Hour))),
-		"create /c: Container, TTL":        transaction(framework.CreateOp("/c", nil, framework.Parents())),
 		"create /d: Container, TTL":        transaction(framework.CreateOp("/d", nil, framework.OrSet())),
 	} {
 		require.ErrorContains(t, err, want)

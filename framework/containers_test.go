@@ -1,6 +1,7 @@
 package framework_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -64,6 +65,37 @@ func TestServersWithoutContainersGetPersistentNodes(t *testing.T) {
 	}
 }
 
+// The first request for a container is in a transaction. The server refuses the operation and keeps
+// the connection.
+func TestServersWithoutContainersGetPersistentNodesInTransactions(t *testing.T) {
+	for name, create := range map[string]func(c *framework.Client, ctx context.Context) error{
+		"create": func(c *framework.Client, ctx context.Context) error {
+			made, err := c.Create(ctx, "/x/y/n", nil, framework.Parents())
+			require.Equal(t, "/x/y/n", made)
+			return err
+		},
+		"container": func(c *framework.Client, ctx context.Context) error {
+			_, err := c.Create(ctx, "/x/y/n", nil, framework.Parents(), framework.Container())
+			return err
+		},
+		"multi": func(c *framework.Client, ctx context.Context) error {
+			results, err := c.Multi(ctx, framework.CreateOp("/x/y/n", nil, framework.Parents()))
+			require.Len(t, results, 1)
+			require.Equal(t, "/x/y/n", results[0].Path)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startOldServer(t)
+			c := testzk.Connected(t, s.listener.Addr().String())
+			require.NoError(t, create(c, testzk.Context(t)))
+			require.NoError(t, c.CreateContainers(testzk.Context(t), "/a"))
+			require.Equal(t, 1, s.count(fault.OpCreateContainer), "want one request")
+			require.Equal(t, map[string]bool{"/a": true, "/x": true, "/x/y": true, "/x/y/n": true}, s.nodes)
+		})
+	}
+}
+
 func TestParentsNeedNoPermissionAboveAnExistingNode(t *testing.T) {
 	ctx, path := testzk.Context(t), testzk.Path(t)
 	owner := testzk.Connected(t, testzk.Connect())
@@ -78,35 +110,19 @@ func TestParentsNeedNoPermissionAboveAnExistingNode(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.CreateContainers(ctx, path+"/open"), "it exists")
 	require.NoError(t, c.CreateContainers(ctx, path))
-	require.Equal(t, 3, p.Requests()[fault.OpCreateContainer], "want creates of the missing nodes only")
+	require.Equal(t, 2, p.Requests()[fault.OpCreateContainer], "want creates of the missing nodes only")
+	require.Equal(t, 1, p.Requests()[fault.OpMulti])
 	failed(t, c.CreateContainers(ctx, path+"/closed"), framework.NotApplied, zk.ErrNoAuth)
 }
 
-func TestParentsAreMadeAfterALostRequestOrReply(t *testing.T) {
+func TestContainersAreMadeAfterALostRequestOrReply(t *testing.T) {
 	for what, action := range faults {
 		c, p := proxied(t)
 		under := parent(t)
 		p.On(fault.Match{Op: fault.OpCreateContainer, Path: under + "/x/y"}, action)
-		made, err := c.Create(testzk.Context(t), under+"/x/y/n", nil, framework.Parents())
-		require.NoError(t, err, "a lost reply about a parent makes the create of the node fail: %s", what)
-		require.Equal(t, under+"/x/y/n", made)
+		require.NoError(t, c.CreateContainers(testzk.Context(t), under+"/x/y"), what)
+		require.Equal(t, []string{"y"}, children(t, testzk.Observer(t), under+"/x"))
 	}
-}
-
-func TestParentsDeletedInBetweenAreMadeAgain(t *testing.T) {
-	c, p := proxied(t)
-	ctx, under, o := testzk.Context(t), parent(t), testzk.Observer(t)
-	second := p.On(fault.Match{Op: fault.OpCreate, Path: under, Skip: 1}, fault.Hold())
-	result := make(chan error, 1)
-	go func() {
-		_, err := c.Create(ctx, under+"/x/n", nil, framework.Parents())
-		result <- err
-	}()
-	require.NoError(t, second.Wait(ctx))
-	require.NoError(t, o.Delete(under+"/x", -1))
-	second.Release()
-	require.NoError(t, <-result)
-	require.Equal(t, []string{"n"}, children(t, o, under+"/x"))
 }
 
 // A container that exists at the search for parents may be deleted before a node is created in it.

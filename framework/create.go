@@ -65,7 +65,8 @@ func TTL(d time.Duration) CreateOption {
 // path of a protected node is for this create alone. Curator: withProtection.
 func Protected() CreateOption { return func(c *creation) { c.guid = znode.GUID() } }
 
-// Parents creates missing parents as containers. Curator: creatingParentContainersIfNeeded.
+// Parents creates missing parents as containers, in one transaction with the node. Each missing
+// parent costs one request. Curator: creatingParentContainersIfNeeded.
 func Parents() CreateOption { return func(c *creation) { c.parents = true } }
 
 // ACL sets the node's ACL. Without it the function of WithACL determines the ACL. Curator: withACL.
@@ -215,22 +216,16 @@ func (o ops) CreateResult(ctx context.Context, path string, data []byte, opts ..
 func (o ops) createOnce(ctx context.Context, s *session, node creation, late func(Result, error)) (Result, error) {
 	for {
 		created, err := s.create(ctx, node, late)
-		if node.orSet && errors.Is(err, zk.ErrNodeExists) {
-			stat, err := s.set(ctx, node.full, node.data, -1)
-			if isNoNode(err) {
-				continue // it was deleted meanwhile
-			}
-			return Result{Path: node.full, Stat: stat}, err
+		if isNoNode(err) && o.createsParents(&node) {
+			created, err = o.createWithParents(ctx, s, &node, late)
 		}
-		parent := znode.Parent(node.full)
-		if !isNoNode(err) || !node.parents && (parent != o.root || o.namespace == "") {
+		if !node.orSet || !errors.Is(err, zk.ErrNodeExists) {
 			return created, err
 		}
-		if err := o.ensure(ctx, s, parent); err != nil {
-			// The node was not created. Whether the parents were does not matter: they may be
-			// created twice.
-			return Result{}, &attemptError{outcome: NotApplied, transient: IsTransient(err), err: err}
-		}
+		stat, err := s.set(ctx, node.full, node.data, -1)
+		if !isNoNode(err) {
+			return Result{Path: node.full, Stat: stat}, err
+		} // it was deleted meanwhile
 	}
 }
 
@@ -256,13 +251,30 @@ func (s *session) send(
 }
 
 // request returns the request that creates the node, which is not a container.
-func (c creation) request() conn.Request {
+func (c *creation) request() conn.Request {
 	if c.ttl == 0 {
 		return conn.Create(c.full, c.data, c.acl, c.flags)
 	}
-	flags := int32(zk.FlagTTL)
-	if c.sequential() {
-		flags = zk.FlagPersistentSequentialWithTTL
+	return conn.CreateTTL(c.full, c.data, c.acl, c.ttlFlags(), c.ttl)
+}
+
+// operation returns the operation of a transaction that creates the node.
+func (c *creation) operation(noContainers bool) any {
+	if c.ttl != 0 {
+		return &zk.CreateTTLRequest{
+			Path: c.full, Data: c.data, Acl: c.acl, Flags: c.ttlFlags(), Ttl: c.ttl.Milliseconds(),
+		}
 	}
-	return conn.CreateTTL(c.full, c.data, c.acl, flags, c.ttl)
+	flags := c.flags
+	if c.container && !noContainers {
+		flags = zk.FlagContainer
+	}
+	return &zk.CreateRequest{Path: c.full, Data: c.data, Acl: c.acl, Flags: flags}
+}
+
+func (c *creation) ttlFlags() int32 {
+	if c.sequential() {
+		return zk.FlagPersistentSequentialWithTTL
+	}
+	return zk.FlagTTL
 }

@@ -3,6 +3,7 @@ package framework_test
 import (
 	"encoding/binary"
 	"io"
+	"maps"
 	"net"
 	pathpkg "path"
 	"sync"
@@ -25,17 +26,14 @@ type oldServer struct {
 	requests map[fault.Op]int
 	entries  uint32 // the length of every ACL
 	nodes    map[string]bool
-	multi    []byte // the results of every transaction
+	multi    []byte // the results of every transaction; nil: those of transact
 }
 
 func startOldServer(t *testing.T) *oldServer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &oldServer{
-		listener: listener, requests: map[fault.Op]int{}, nodes: map[string]bool{},
-		multi: []byte{0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}, // no results, only their end
-	}
+	s := &oldServer{listener: listener, requests: map[fault.Op]int{}, nodes: map[string]bool{}}
 	s.running.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -95,24 +93,84 @@ func (s *oldServer) answer(op fault.Op, body []byte) (code int32, reply []byte) 
 		}
 		return 0, make([]byte, 68)
 	case fault.OpCreate:
-		path := pathOf(body)
-		switch dir := pathpkg.Dir(path); {
-		case s.nodes[path]:
-			return -110, nil
-		case dir != "/" && !s.nodes[dir]:
-			return -101, nil
+		if code := s.create(s.nodes, pathOf(body), 0); code != 0 {
+			return code, nil
 		}
-		s.nodes[path] = true
-		return 0, framed([]byte(path))
+		return 0, framed([]byte(pathOf(body)))
 	case fault.OpCreateContainer, fault.OpAddWatch, fault.OpMultiRead, fault.OpGetEphemerals,
 		fault.OpGetAllChildrenNumber:
 		return -6, nil
 	case fault.OpMulti:
-		return 0, s.multi
+		if s.multi != nil {
+			return 0, s.multi
+		}
+		return 0, append(s.transact(body), 0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff)
 	case fault.OpGetACL: // the length of a list without the list
 		return 0, binary.BigEndian.AppendUint32(nil, s.entries)
 	}
 	return 0, nil
+}
+
+// create creates a node among nodes and returns the code of the answer.
+func (s *oldServer) create(nodes map[string]bool, path string, flags uint32) int32 {
+	switch dir := pathpkg.Dir(path); {
+	case flags > 3: // also a container
+		return -8
+	case nodes[path]:
+		return -110
+	case dir != "/" && !nodes[dir]:
+		return -101
+	}
+	nodes[path] = true
+	return 0
+}
+
+// transact applies a transaction of creates and returns the results. It returns none of a transaction
+// that has other operations.
+func (s *oldServer) transact(body []byte) (results []byte) {
+	nodes, failed := maps.Clone(s.nodes), int32(0)
+	integer := func() (n uint32) {
+		n, body = binary.BigEndian.Uint32(body), body[4:]
+		return n
+	}
+	buffer := func() (b []byte) {
+		if n := int32(integer()); n > 0 { // -1: nil
+			b, body = body[:n], body[n:]
+		}
+		return b
+	}
+	var refusals []byte
+	for {
+		kind, done := fault.Op(int32(integer())), body[0] == 1
+		body = body[5:]
+		if done {
+			break
+		}
+		if kind != fault.OpCreate {
+			return nil
+		}
+		path := string(buffer())
+		buffer()
+		for range integer() {
+			integer()
+			buffer()
+			buffer()
+		}
+		flags, code := integer(), int32(-2)
+		if failed == 0 {
+			code = s.create(nodes, path, flags)
+			failed = code
+		}
+		results = append(append(results, 0, 0, 0, 1, 0, 0, 0, 0, 0), framed([]byte(path))...)
+		refusals = append(refusals, 0xff, 0xff, 0xff, 0xff, 0)
+		refusals = binary.BigEndian.AppendUint32(refusals, uint32(code))
+		refusals = binary.BigEndian.AppendUint32(refusals, uint32(code))
+	}
+	if failed != 0 {
+		return refusals
+	}
+	s.nodes = nodes
+	return results
 }
 
 func (s *oldServer) count(op fault.Op) int {

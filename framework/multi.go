@@ -21,9 +21,7 @@ type Op interface {
 
 // preparedOp is an Op in the form in which it is sent.
 type preparedOp struct {
-	request     any
-	node        *creation // of a create
-	size        int
+	part
 	conditional bool // a second transaction with it would fail
 	err         error
 }
@@ -42,23 +40,19 @@ type createOp struct {
 	opts []CreateOption
 }
 
-// CreateOp returns an operation that creates a node. The options Container, TTL, Parents and
-// OrSet are errors in a transaction.
+// CreateOp returns an operation that creates a node. With Parents the transaction also creates the
+// missing parents of the node; they have no results. As with Create, the root of a namespace is such a
+// parent without Parents, too. The options Container, TTL and OrSet are errors in a transaction.
 func CreateOp(path string, data []byte, opts ...CreateOption) Op { return createOp{path, data, opts} }
 
 func (op createOp) String() string { return "create " + op.path }
 
 func (op createOp) prepare(o ops) preparedOp {
 	node := o.creation(op.path, op.data, op.opts)
-	if node.err == nil && (node.container || node.ttl != 0 || node.parents || node.orSet) {
-		node.err = invalid("create %s: Container, TTL, Parents and OrSet are not allowed in a transaction", op.path)
+	if node.err == nil && (node.container || node.ttl != 0 || node.orSet) {
+		node.err = invalid("create %s: Container, TTL and OrSet are not allowed in a transaction", op.path)
 	}
-	return preparedOp{
-		request: &zk.CreateRequest{Path: node.full, Data: node.data, Acl: node.acl, Flags: node.flags},
-		node:    &node,
-		size:    len(node.full) + len(node.data) + aclSize(node.acl),
-		err:     node.err,
-	}
+	return preparedOp{part: partOf(&node), err: node.err}
 }
 
 type setOp struct {
@@ -76,8 +70,10 @@ func (op setOp) String() string { return "set " + op.path }
 func (op setOp) prepare(o ops) preparedOp {
 	c := o.call("set", op.path, once)
 	return preparedOp{
-		request:     &zk.SetDataRequest{Path: c.full, Data: op.data, Version: op.version},
-		size:        len(c.full) + len(op.data),
+		part: part{
+			request: &zk.SetDataRequest{Path: c.full, Data: op.data, Version: op.version},
+			size:    len(c.full) + len(op.data) + multiOverhead,
+		},
 		conditional: op.version != anyVersion,
 		err:         c.err,
 	}
@@ -97,8 +93,10 @@ func (op deleteOp) String() string { return "delete " + op.path }
 func (op deleteOp) prepare(o ops) preparedOp {
 	c := o.call("delete", op.path, once)
 	return preparedOp{
-		request:     &zk.DeleteRequest{Path: c.full, Version: op.version},
-		size:        len(c.full),
+		part: part{
+			request: &zk.DeleteRequest{Path: c.full, Version: op.version},
+			size:    len(c.full) + multiOverhead,
+		},
 		conditional: op.version != anyVersion,
 		err:         c.err,
 	}
@@ -118,16 +116,18 @@ func (op checkOp) String() string { return "check " + op.path }
 func (op checkOp) prepare(o ops) preparedOp {
 	c := o.call("check", op.path, once)
 	return preparedOp{
-		request: &zk.CheckVersionRequest{Path: c.full, Version: op.version},
-		size:    len(c.full),
-		err:     c.err,
+		part: part{
+			request: &zk.CheckVersionRequest{Path: c.full, Version: op.version},
+			size:    len(c.full) + multiOverhead,
+		},
+		err: c.err,
 	}
 }
 
 // transaction holds the arguments of a Multi.
 type transaction struct {
 	ops       []Op
-	calls     []any
+	parts     []part     // of ops, in their order
 	nodes     []creation // of the creates
 	creates   []int      // their indices in ops
 	call      call
@@ -147,8 +147,8 @@ func (o ops) transaction(list []Op) transaction {
 		}
 		p := op.prepare(o)
 		t.call = t.call.require(inOperation(op, p.err))
-		t.calls = append(t.calls, p.request)
-		t.size += p.size + multiOverhead
+		t.parts = append(t.parts, p.part)
+		t.size += p.size
 		if p.conditional {
 			t.call.class = repeatable
 		}
@@ -196,30 +196,28 @@ func (o ops) Multi(ctx context.Context, list ...Op) ([]Result, error) {
 			return nil, err
 		}
 	}
-	request, err := conn.Multi(t.calls)
-	if err != nil {
-		return nil, t.call.failed(NotApplied, err)
-	}
 	var failed []Result
 	results, err := protect(ctx, o, t.call, t.nodes,
 		func(ctx context.Context, s *session, late func([]Result, error)) ([]Result, error) {
-			results, err := askThen(ctx, s, late, request, t.behind, func(r conn.Reply) ([]Result, error) {
-				return o.results(t, r)
-			})
+			results, err := o.transact(ctx, s, t.parts, late)
 			failed = results
 			return results, t.nameCause(results, err)
 		},
-		func(found []string) []Result { return o.foundResults(t, found) },
-		func(results []Result) owned { return o.created(t, results) })
+		t.foundResults, t.created)
 	if err != nil {
 		return failed, err
+	}
+	for i := range results {
+		if path := &results[i].Path; *path != "" {
+			*path = znode.Strip(o.root, *path)
+		}
 	}
 	return results, nil
 }
 
-// results returns the results of t from the reply.
-func (o ops) results(t transaction, reply conn.Reply) ([]Result, error) {
-	responses, err := reply.Results(t.calls)
+// partResults returns the results of a transaction's operations from the reply.
+func partResults(reply conn.Reply, requests []any) ([]Result, error) {
+	responses, err := reply.Results(requests)
 	if responses == nil {
 		return nil, err
 	}
@@ -228,7 +226,7 @@ func (o ops) results(t transaction, reply conn.Reply) ([]Result, error) {
 	for i, r := range responses {
 		results[i] = Result{Stat: r.Stat, Err: replyError(r.Error)}
 		if r.String != "" {
-			results[i].Path, results[i].Czxid = znode.Strip(o.root, r.String), reply.Zxid
+			results[i].Path, results[i].Czxid = r.String, reply.Zxid
 		}
 		if r.Error != nil && cause < 0 {
 			cause = i
@@ -243,18 +241,12 @@ func (o ops) results(t transaction, reply conn.Reply) ([]Result, error) {
 	return results, err
 }
 
-// behind calls the behind functions of the creates in t.
-func (t transaction) behind() {
-	for _, n := range t.nodes {
-		if n.behind != nil {
-			n.behind()
-		}
-	}
-}
+// isCause reports whether r is of the operation that is the cause of a failure.
+func isCause(r Result) bool { return r.Err != nil && !errors.Is(r.Err, ErrRolledBack) }
 
 // nameCause adds the operation that is the cause to the error of a transaction.
 func (t transaction) nameCause(results []Result, err error) error {
-	i := slices.IndexFunc(results, func(r Result) bool { return r.Err != nil && !errors.Is(r.Err, ErrRolledBack) })
+	i := slices.IndexFunc(results, isCause)
 	if err == nil || i < 0 {
 		return err
 	}
@@ -263,27 +255,25 @@ func (t transaction) nameCause(results []Result, err error) error {
 
 // foundResults returns the results of a transaction after a lost answer, from the nodes that were
 // found.
-func (o ops) foundResults(t transaction, found []string) []Result {
+func (t transaction) foundResults(found []string) []Result {
 	if found == nil {
 		return nil
 	}
 	results := make([]Result, len(t.ops))
 	for i, full := range found {
-		if full != "" {
-			results[t.creates[i]].Path = znode.Strip(o.root, full)
-		}
+		results[t.creates[i]].Path = full
 	}
 	return results
 }
 
 // created returns the full paths of the nodes that t created.
-func (o ops) created(t transaction, results []Result) (all owned) {
+func (t transaction) created(results []Result) (all owned) {
 	if len(results) != len(t.ops) {
 		return all
 	}
 	for _, i := range t.creates {
 		if path := results[i].Path; path != "" {
-			all.paths, all.czxid = append(all.paths, znode.Join(o.root, path)), results[i].Czxid
+			all.paths, all.czxid = append(all.paths, path), results[i].Czxid
 		}
 	}
 	return all

@@ -154,7 +154,7 @@ func TestACLProviderGetsFullPathsAndParents(t *testing.T) {
 	_, err = c.Multi(ctx, framework.CreateOp("/m", nil))
 	require.NoError(t, err)
 	numbered := made[:len(made)-10]
-	paths := []string{under + numbered, under + "/p", under + "/p/q", under + "/world", under + "/m"}
+	paths := []string{under + numbered, under + "/p/q", under + "/p", under + "/world", under + "/m"}
 	require.Equal(t, paths, provider.paths)
 	for path, want := range map[string]int32{
 		made: zk.PermAll &^ zk.PermAdmin, "/p": zk.PermAll &^ zk.PermAdmin, "/p/q": zk.PermAll &^ zk.PermAdmin,

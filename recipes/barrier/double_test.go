@@ -217,7 +217,7 @@ func TestEnterThatEndsLeavesNothing(t *testing.T) {
 		c := client(t, srv, "a")
 		d := newDouble(t, c, path, 2)
 		for _, at := range []fault.Match{
-			{Op: fault.OpCreate, Path: path}, {Op: fault.OpCreate, Path: path, Skip: 1}, {Op: fault.OpGetData},
+			{Op: fault.OpCreate, Path: path}, {Op: fault.OpMulti, Path: path}, {Op: fault.OpGetData},
 			{Op: fault.OpExists}, {Op: fault.OpGetChildren2},
 		} {
 			held := srv.On(at, fault.Hold())

@@ -164,8 +164,9 @@ func authenticate(c Credential) Request {
 	return r
 }
 
-// Multi is a transaction of *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and
-// *zk.CheckVersionRequest.
+// Multi is a transaction of *zk.CreateRequest, *zk.CreateTTLRequest, *zk.SetDataRequest,
+// *zk.DeleteRequest and *zk.CheckVersionRequest. A *zk.CreateRequest with zk.FlagContainer creates a
+// container.
 func Multi(ops []any) (Request, error) {
 	r := newRequest(opMulti, 128*len(ops))
 	f := &r.frame
@@ -174,6 +175,9 @@ func Multi(ops []any) (Request, error) {
 		switch op := op.(type) {
 		case *zk.CreateRequest:
 			f.create(op.Path, op.Data, op.Acl, op.Flags)
+		case *zk.CreateTTLRequest:
+			f.create(op.Path, op.Data, op.Acl, op.Flags)
+			f.long(op.Ttl)
 		case *zk.SetDataRequest:
 			f.setData(op.Path, op.Data, op.Version)
 		case *zk.DeleteRequest:
@@ -190,11 +194,13 @@ func Multi(ops []any) (Request, error) {
 	return r, nil
 }
 
-// kindOf returns the number of an operation of a transaction, which its result has, too.
+// kindOf returns the number of an operation of a transaction.
 func kindOf(op any) int32 {
 	switch op.(type) {
 	case *zk.CreateRequest:
 		return opCreate
+	case *zk.CreateTTLRequest:
+		return opCreateTTL
 	case *zk.SetDataRequest:
 		return opSetData
 	case *zk.DeleteRequest:
@@ -203,6 +209,20 @@ func kindOf(op any) int32 {
 		return opCheck
 	}
 	return opError
+}
+
+// resultOf returns the number that the result of an operation has. That of a container or of a node
+// with a time to live also has a Stat.
+func resultOf(op any) int32 {
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		if op.Flags == zk.FlagContainer {
+			return opCreate2
+		}
+	case *zk.CreateTTLRequest:
+		return opCreate2
+	}
+	return kindOf(op)
 }
 
 // Err returns the error of the reply. It is an error of the servers, as package zk names it or as a
@@ -254,13 +274,16 @@ func (r Reply) Results(ops []any) ([]zk.MultiResponse, error) {
 	var failed error
 	refused := false
 	for kind, more := d.result(); more; kind, more = d.result() {
-		if len(all) == len(ops) || kind != opError && kind != kindOf(ops[len(all)]) {
+		if len(all) == len(ops) || kind != opError && kind != resultOf(ops[len(all)]) {
 			return nil, errMalformed
 		}
 		var one zk.MultiResponse
 		switch kind {
 		case opCreate:
 			one.String = d.string()
+		case opCreate2:
+			one.String = d.string()
+			d.stat()
 		case opSetData:
 			one.Stat = d.stat()
 		case opError:
