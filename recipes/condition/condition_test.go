@@ -205,6 +205,7 @@ func TestUselessSignalsAreDeleted(t *testing.T) {
 			require.NoError(t, send(t.Context(), hold)) // nothing
 			waiting.GivesUp(t)
 			require.NoError(t, hold.Release())
+			settle() // the waiter's node is deleted in the background
 		}
 		leave(b.cond.Signal)
 		leave(b.cond.Broadcast)

@@ -53,6 +53,7 @@ func TestErrorsNameTheNodeAhead(t *testing.T) {
 				time.Sleep(time.Second)
 				ends(t, third, refused+"behind "+node+": context canceled")
 				ends(t, second, refused+"behind "+held.Path()+": context canceled")
+				queued(t, all[0], 1) // a call that was cancelled does not wait until its node is deleted
 
 				own := testlock.Start(t, all[0].Acquire)
 				time.Sleep(time.Second)
