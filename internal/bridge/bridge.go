@@ -141,7 +141,8 @@ func OfWatch(w *framework.Watch) Watch { return hooks.Watch(w).(Watch) }
 // a transaction, has been handed to the connection. Requests that fn makes in the same session with
 // StartChildren and StartGetW come behind that request. If the create succeeds, their answers show
 // the state after it. If the answer to the create is lost, or the create is repeated, the result
-// says nothing about what was requested behind an earlier create. fn must not wait.
+// says nothing about what was requested behind an earlier create. fn is not called for a transaction
+// that also creates the parent of the node: the node is the first child then. fn must not wait.
 func Behind(fn func()) framework.CreateOption { return hooks.Behind(fn).(framework.CreateOption) }
 
 // HoldSession returns the session of a *recipes.Hold, or of the first of its nodes. It returns nil for

@@ -201,8 +201,8 @@ func TestLeaderLeadsAgainAfterTheServersLostItsNode(t *testing.T) {
 // Curator: flappingTest.
 func TestCandidateThatLosesItsConnectionAfterTheCreateDoesNotBlock(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		// The first create finds no parent.
-		enter := srv.On(fault.Match{Client: "a", Op: fault.OpCreate, Skip: 1}, fault.DropAfter())
+		require.NoError(t, srv.Create(electionPath, nil))
+		enter := srv.On(fault.Match{Client: "a", Op: fault.OpCreate}, fault.DropAfter())
 		client := member(t, srv, "a")
 		require.NoError(t, client.WaitConnected(testzk.Context(t)))
 		a := stand(t, client, electionPath)
@@ -231,8 +231,8 @@ func TestCandidateThatGivesUpBeforeTheReplyLeavesNoNode(t *testing.T) {
 		client := member(t, srv, "c")
 		require.NoError(t, client.WaitConnected(testzk.Context(t)))
 		session := srv.Client("c").Sessions()[0].ID
-		// The first create finds no parent.
-		enter := srv.On(fault.Match{Op: fault.OpCreate, Skip: 1}, fault.DropAfter())
+		require.NoError(t, srv.Create(electionPath, nil))
+		enter := srv.On(fault.Match{Op: fault.OpCreate}, fault.DropAfter())
 		c := stand(t, client, electionPath)
 		require.NoError(t, enter.Wait(t.Context()))
 		synctest.Wait() // until the create is applied

@@ -124,7 +124,8 @@ func TestLatchWithoutAServerClosesAtOnce(t *testing.T) {
 // Curator: testResetRace.
 func TestLatchThatLosesItsSessionDuringTheCreateHasOneNode(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
-		enter := srv.On(fault.Match{Op: fault.OpCreate, Skip: 1}, fault.Hold()) // the first create finds no parent
+		require.NoError(t, srv.Create(electionPath, nil))
+		enter := srv.On(fault.Match{Op: fault.OpCreate}, fault.Hold())
 		l := started(t, member(t, srv, "c"), electionPath)
 		require.NoError(t, enter.Wait(t.Context()))
 		expire(t, srv, "c")
@@ -144,7 +145,8 @@ func TestLatchClosedDuringTheCreateLeavesNoNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T, srv *zktest.Server) {
 				c := member(t, srv, "c")
-				enter := srv.On(fault.Match{Op: fault.OpCreate, Skip: 1}, harm) // the first create finds no parent
+				require.NoError(t, srv.Create(electionPath, nil))
+				enter := srv.On(fault.Match{Op: fault.OpCreate}, harm)
 				l := started(t, c, electionPath)
 				require.NoError(t, enter.Wait(t.Context()))
 				srv.Client("c").Refuse(true)

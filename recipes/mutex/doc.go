@@ -19,7 +19,9 @@
 // lock is free once the servers expire its session; a fencing token that grows from node to node.
 //
 // An uncontended acquire takes one round trip: a create and, right behind it, a list. A release is
-// one request. After the servers' event a waiter needs no further request to get the lock.
+// one request. After the servers' event a waiter needs no further request to get the lock. If the path
+// does not exist, the acquire sends one more request for each missing node, the last of which creates
+// all of them and the lock node in one transaction.
 //
 // # Reentrancy
 //

@@ -67,6 +67,7 @@ func p07Sends(t *testing.T, call p07Call) (sends fault.Counts) {
 // p07Ready returns a client with all nodes that the calls need.
 func p07Ready(t *testing.T, srv *zktest.Server) *p07Subject {
 	require.NoError(t, srv.Create("/old", nil))
+	require.NoError(t, srv.Create(p07Lock, nil)) // the search for what a lost transaction has created is one, too
 	on := p07Connect(t, srv, framework.WithRetry(retry.Times(p07Retries, 10*time.Millisecond)))
 	p07Hold(t, on)
 	return on

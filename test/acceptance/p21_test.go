@@ -60,10 +60,11 @@ func (c *p21OldServer) next() error {
 	return nil
 }
 
-// p21Old makes the server act as ZooKeeper 3.4 for a client: it refuses containers and closes the
-// connection.
+// p21Old makes the server act as ZooKeeper 3.4 for a client: it refuses the first transaction, in
+// which it does not know the kind of a node, and refuses containers and closes the connection.
 func p21Old(srv *zktest.Server, name string) (dial framework.Option, refused *fault.Rule, dials *atomic.Int32) {
 	dials = &atomic.Int32{}
+	srv.On(fault.Match{Op: fault.OpMulti, Client: name}, fault.Fail(zktest.BadArguments))
 	refused = srv.On(fault.Match{Op: fault.OpCreateContainer, Client: name, Times: fault.Always},
 		fault.Fail(zktest.Unimplemented))
 	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -128,15 +129,16 @@ func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
 	c := testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(30*time.Second))
 	for name, known := range map[string]bool{"at the first acquire": false, "later": true} {
 		t.Run(name, func(t *testing.T) {
-			lock := testzk.Path(t)
+			above := testzk.Path(t)
+			lock := above + "/lock"
 			mu, err := mutex.New(c, lock)
 			require.NoError(t, err)
+			reaped, enter := above, fault.Match{Op: fault.OpMulti, Path: lock} // creates lock below above
 			if known {
 				require.NoError(t, acquired(t, mu).Release())
-			}
-			enter := fault.Match{Op: fault.OpCreate, Path: lock}
-			if !known {
-				enter.Skip = 1 // the first one finds no parent
+				reaped, enter.Op = lock, fault.OpCreate
+			} else {
+				require.NoError(t, c.CreateContainers(testzk.Context(t), above))
 			}
 			entering := p.On(enter, fault.Hold())
 			result := make(chan error, 1)
@@ -148,7 +150,7 @@ func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
 				result <- err
 			}()
 			require.NoError(t, entering.Wait(testzk.Context(t)))
-			require.NoError(t, observer.Delete(lock, -1))
+			require.NoError(t, observer.Delete(reaped, -1))
 			entering.Release()
 			require.NoError(t, <-result)
 		})

@@ -10,6 +10,10 @@ import (
 	"github.com/docent-zk/docent/framework"
 )
 
+// maxCreateDirs is how often missing directories are created before a create fails. The servers
+// delete empty containers.
+const maxCreateDirs = 10
+
 // Counted is a Create that counts the children of directories as of its transaction. It writes the
 // directories behind the creates: the Stat in the reply has the number of children.
 type Counted struct {
@@ -123,4 +127,20 @@ func (c Counted) markUsed() {
 	for _, d := range c.Dirs {
 		d.markUsed()
 	}
+}
+
+// createDirs creates the directories of the nodes. The error does not say which one is missing,
+// so all are created.
+func (c Counted) createDirs(ctx context.Context, s *framework.Session) error {
+	created := map[string]bool{}
+	for _, n := range c.Nodes {
+		if created[n.Dir] {
+			continue
+		}
+		created[n.Dir] = true
+		if err := s.CreateContainers(ctx, n.Dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -17,10 +17,6 @@ type Create struct {
 	Nodes  []Node
 	Before []framework.Op // operations of the transaction before the creates
 	After  []framework.Op // and behind them
-
-	// AfterSend is called each time that the request was handed to the connection, see bridge.Behind. It
-	// may be nil.
-	AfterSend func()
 }
 
 // Node is a node that a Create creates.
@@ -29,6 +25,10 @@ type Node struct {
 	RequestedName string // the name ends in it, before the sequence number
 	Data          []byte
 	Options       []framework.CreateOption
+
+	// AfterSend is called each time that the request was handed to the connection, unless the request
+	// also creates Dir; see bridge.Behind. It may be nil.
+	AfterSend func()
 }
 
 // Created is the result of a Create.
@@ -60,27 +60,18 @@ func LockNodeOptions() []framework.CreateOption {
 	return []framework.CreateOption{framework.Ephemeral(), framework.Sequential(), framework.Protected()}
 }
 
-// maxCreateDirs is how often missing directories are created before a create fails. The servers
-// delete empty containers.
-const maxCreateDirs = 10
-
 // Do creates the nodes, and missing directories. If the reply was lost and one of the nodes was
 // deleted before it was found, Do deletes the others and returns ErrOwnNodeDeleted.
 func (c Create) Do(ctx context.Context, s *framework.Session) (Created, error) {
-	for attempts := 0; ; attempts++ {
-		created, err := c.attempt(ctx, s)
-		if err == nil || !isNoDirectory(err) || attempts == maxCreateDirs {
-			return created, err
-		}
-		if err := c.createDirs(ctx, s); err != nil {
-			return Created{}, err
-		}
-	}
+	return c.attempt(ctx, s, framework.Parents())
 }
 
-// attempt makes one attempt. The framework may send the request more than once.
-func (c Create) attempt(ctx context.Context, s *framework.Session) (Created, error) {
-	results, err := c.send(ctx, s)
+// attempt makes one attempt. The framework may send the request more than once. opts are added to the
+// options of each node.
+func (c Create) attempt(
+	ctx context.Context, s *framework.Session, opts ...framework.CreateOption,
+) (Created, error) {
+	results, err := c.send(ctx, s, opts)
 	if err != nil {
 		return Created{}, c.failure(results, err)
 	}
@@ -99,23 +90,33 @@ func (c Create) attempt(ctx context.Context, s *framework.Session) (Created, err
 }
 
 // send sends the request.
-func (c Create) send(ctx context.Context, s *framework.Session) ([]framework.Result, error) {
-	nodes := slices.Clone(c.Nodes)
-	if c.AfterSend != nil {
-		nodes[0].Options = append(slices.Clip(nodes[0].Options), bridge.Behind(c.AfterSend))
-	}
-	if n := nodes[0]; len(nodes)+len(c.Before)+len(c.After) == 1 {
-		created, err := s.CreateResult(ctx, n.Dir+"/"+n.RequestedName, n.Data, n.Options...)
+func (c Create) send(
+	ctx context.Context, s *framework.Session, opts []framework.CreateOption,
+) ([]framework.Result, error) {
+	if len(c.Nodes)+len(c.Before)+len(c.After) == 1 {
+		n := c.Nodes[0]
+		created, err := s.CreateResult(ctx, n.path(), n.Data, n.options(opts)...)
 		if ctx.Err() == nil && !framework.IsTransient(err) {
 			created.Err = err // an answer of the servers
 		}
 		return []framework.Result{created}, err
 	}
 	ops := slices.Clone(c.Before)
-	for _, n := range nodes {
-		ops = append(ops, framework.CreateOp(n.Dir+"/"+n.RequestedName, n.Data, n.Options...))
+	for _, n := range c.Nodes {
+		ops = append(ops, framework.CreateOp(n.path(), n.Data, n.options(opts)...))
 	}
 	return s.Multi(ctx, append(ops, c.After...)...)
+}
+
+func (n Node) path() string { return n.Dir + "/" + n.RequestedName }
+
+// options returns the options of the node and further ones.
+func (n Node) options(further []framework.CreateOption) []framework.CreateOption {
+	all := slices.Concat(n.Options, further)
+	if n.AfterSend != nil {
+		all = append(all, bridge.Behind(n.AfterSend))
+	}
+	return all
 }
 
 // failure returns the error of a request that has failed with these results.
@@ -144,20 +145,4 @@ func (e *noDirectoryError) Unwrap() error { return e.error }
 func isNoDirectory(err error) bool {
 	var missing *noDirectoryError
 	return errors.As(err, &missing)
-}
-
-// createDirs creates the directories of the nodes. The error does not say which one is missing,
-// so all are created.
-func (c Create) createDirs(ctx context.Context, s *framework.Session) error {
-	created := map[string]bool{}
-	for _, n := range c.Nodes {
-		if created[n.Dir] {
-			continue
-		}
-		created[n.Dir] = true
-		if err := s.CreateContainers(ctx, n.Dir); err != nil {
-			return err
-		}
-	}
-	return nil
 }

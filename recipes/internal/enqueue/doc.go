@@ -13,7 +13,7 @@
 // The name of a lock node begins with a GUID. If the connection breaks before the reply to the
 // create arrives, the framework searches the directory for the GUID on the connection that follows,
 // after a sync. It returns the node that it finds, or sends the create again. A node that was found
-// has no known czxid: [Created].Czxid is 0. If the create was sent again, [Create].AfterSend was called
+// has no known czxid: [Created].Czxid is 0. If the create was sent again, [Node].AfterSend was called
 // again, and only what its last call requested comes behind the create. If Create.Do returns before
 // the node is found or created, the framework deletes in the background what a create may have left.
 package enqueue

@@ -219,10 +219,10 @@ func TestNodeAtItsLimitIsDeletedIfNoWaiterIsLeft(t *testing.T) {
 // If the queue cannot be read, the node is deleted as if other clients waited.
 func TestNodeAtItsLimitIsDeletedIfTheQueueCannotBeRead(t *testing.T) {
 	withHandoff(t, mutex.Handoff{Streak: 1, Span: time.Hour}, func(t *testing.T, h *handoffFixture) {
-		// The lists behind two creates come first. That behind a third create is between the two
-		// that are refused.
-		first := h.On(fault.Match{Client: "local", Op: fault.OpGetChildren2, Skip: 2}, fault.Fail(zktest.NoAuth))
-		second := h.On(fault.Match{Client: "local", Op: fault.OpGetChildren2, Skip: 3}, fault.Fail(zktest.NoAuth))
+		// The list behind the first create comes first: the lock's directory is missing. That behind
+		// another create is between the two that are refused.
+		first := h.On(fault.Match{Client: "local", Op: fault.OpGetChildren2, Skip: 1}, fault.Fail(zktest.NoAuth))
+		second := h.On(fault.Match{Client: "local", Op: fault.OpGetChildren2, Skip: 2}, fault.Fail(zktest.NoAuth))
 		require.Equal(t, []int{2, 2, 1}, streaks(t, waiters(t, h.lock, 5), time.Millisecond))
 		require.Equal(t, 2, first.Hits()+second.Hits())
 	})

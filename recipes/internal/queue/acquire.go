@@ -87,17 +87,17 @@ func (l *Lock) attempt(ctx context.Context, observer Observer) (hold *ownership.
 
 // enqueue creates a node at the end of each queue, in one request. The lists of the queues follow
 // right behind it on the same connection, so that they show the new nodes and those ahead. A queue
-// in which a waiter of the session already watches its own node (waiter.register) is not listed:
-// that node is ahead, and is often the predecessor.
+// whose directory is created by the request is not listed: the node is its first child. Neither is a
+// queue in which a waiter of the session already watches its own node (waiter.register): that node
+// is ahead, and is often the predecessor.
 func (l *Lock) enqueue(ctx context.Context, s *framework.Session) ([]*waiter, error) {
 	shared := bridge.Local[sessionState](bridge.OfSession(s))
 	waiters := make([]*waiter, len(l.Queues))
 	create := enqueue.Create{Nodes: make([]enqueue.Node, len(l.Queues))}
 	for i, q := range l.Queues {
-		waiters[i], create.Nodes[i] = &waiter{queue: q, session: s, shared: shared}, q.node
-	}
-	create.AfterSend = func() {
-		for i, w := range waiters {
+		w := &waiter{queue: q, session: s, shared: shared}
+		waiters[i], create.Nodes[i] = w, q.node
+		create.Nodes[i].AfterSend = func() {
 			w.pendingList = nil // that behind an earlier attempt
 			if i < maxLists && !w.hasSameSessionWaiter() {
 				w.pendingList = w.requestList()

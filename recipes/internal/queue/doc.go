@@ -14,7 +14,8 @@
 //     round trip. The servers answer the requests of a connection in order, so the list shows the
 //     own node and all that are ahead. With several queues, one transaction creates all nodes and
 //     the lists follow it: the first 64, requestMoreLists requests the others. The czxid in the
-//     reply is the fencing token.
+//     reply is the fencing token. If a directory does not exist, the framework sends a transaction
+//     that creates it and the node. No list of it follows.
 //  2. The lock is free if the own node is the only child of the directory, or its number is 0:
 //     waitInAllQueues (acquire.go) calls waiter.awaitOnlyChild for each queue. Nothing more is sent
 //     until the grant; go on with step 6. For the other queues, waiter.waitForFront (wait.go) does
@@ -91,7 +92,7 @@
 //
 // # Elsewhere
 //
-//   - Missing directories are created by [enqueue.Create]. No data is written to the directories of
+//   - Missing directories are created by [enqueue.Create], with the node. No data is written to the directories of
 //     queues, except those that a recipe has made for itself ([enqueue.Counted]).
 //   - Numbers at the end of the directory's counter do not show the order. waiter.createdBefore
 //     (wait.go) then reads the nodes one after another.
