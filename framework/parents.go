@@ -72,10 +72,17 @@ func (o ops) createWithParents(
 func (o ops) transact(
 	ctx context.Context, s *session, parts []part, late func([]Result, error),
 ) ([]Result, error) {
+	refused := false // a parent, by its ACL: it may exist
 	for left := maxEnsures; ; {
+		if !areSendable(parts) {
+			var err error
+			if parts, err = o.ensureParents(ctx, s, parts); err != nil {
+				return nil, err
+			}
+		}
 		results, err := s.sendParts(ctx, parts, late)
 		failed := slices.IndexFunc(results, isCause)
-		var failure error
+		refusedNow := failed >= 0 && parts[failed].parent && errors.Is(err, zk.ErrNoAuth)
 		switch {
 		case err == nil:
 			return ownResults(parts, results), nil
@@ -83,19 +90,18 @@ func (o ops) transact(
 			parts = slices.Insert(slices.Clone(parts), failed, o.parentOf(parts[failed].node))
 			if !areSendable(parts) {
 				left--
-				parts, failure = o.ensureParents(ctx, s, parts)
 			}
-		case failed >= 0 && parts[failed].parent && errors.Is(err, zk.ErrNodeExists):
+		case failed >= 0 && parts[failed].parent && errors.Is(err, zk.ErrNodeExists), refusedNow && !refused:
 			left--
+			refused = refused || refusedNow
 			parts = slices.Delete(slices.Clone(parts), failed, failed+1)
 		case refusesContainers(parts, failed, err) && left > 0:
 			left--
-			parts, failure = o.ensureParents(ctx, s, parts)
+			if parts, err = o.ensureParents(ctx, s, parts); err != nil {
+				return nil, err
+			}
 		default:
 			return ownResults(parts, results), err
-		}
-		if failure != nil {
-			return nil, failure
 		}
 	}
 }

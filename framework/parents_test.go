@@ -118,6 +118,13 @@ func TestParentsThatAppearOrDisappearMeanwhile(t *testing.T) {
 			_, err := o.Create(under+"/x/y", nil, 0, world)
 			return err
 		},
+		"parent created, and no permission above it": func(under string) error {
+			_, err := o.Create(under+"/x/y", nil, 0, world)
+			if err == nil {
+				_, err = o.SetACL(under+"/x", zk.WorldACL(zk.PermRead), -1)
+			}
+			return err
+		},
 		"grandparent deleted": func(under string) error { return o.Delete(under+"/x", -1) },
 	} {
 		c, p := proxied(t)
@@ -135,6 +142,23 @@ func TestParentsThatAppearOrDisappearMeanwhile(t *testing.T) {
 		require.NoError(t, <-result, what)
 		require.Equal(t, []string{"n"}, children(t, o, under+"/x/y"), what)
 	}
+}
+
+// The node has the largest size, and the path of its parent does not fit into the same request.
+func TestParentsOfALargeNodeAreCreatedBeforeIt(t *testing.T) {
+	c, p := proxied(t)
+	ctx, under := testzk.Context(t), parent(t)+"/"+strings.Repeat("p", 1000)
+	path := under + "/node"
+	size := 1 << 20
+	for ; ; size-- { // the largest that is not refused before it is sent
+		if _, err := c.Create(ctx, path, make([]byte, size)); errors.Is(err, zk.ErrNoNode) {
+			break
+		}
+	}
+	before := p.Requests()[fault.OpConnect]
+	_, err := c.Create(ctx, path, make([]byte, size), framework.Parents())
+	require.NoError(t, err)
+	require.Equal(t, before, p.Requests()[fault.OpConnect], "a connection ended")
 }
 
 // Parents that appear and disappear again and again end in an error.
