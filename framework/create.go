@@ -66,7 +66,8 @@ func TTL(d time.Duration) CreateOption {
 func Protected() CreateOption { return func(c *creation) { c.guid = znode.GUID() } }
 
 // Parents creates missing parents as containers, in one transaction with the node. Each missing
-// parent costs one request. Curator: creatingParentContainersIfNeeded.
+// parent costs one request. If more than 8 are missing, they are created before the node, by up to
+// three requests each. Curator: creatingParentContainersIfNeeded.
 func Parents() CreateOption { return func(c *creation) { c.parents = true } }
 
 // ACL sets the node's ACL. Without it the function of WithACL determines the ACL. Curator: withACL.

@@ -72,7 +72,7 @@ func (o ops) createWithParents(
 func (o ops) transact(
 	ctx context.Context, s *session, parts []part, late func([]Result, error),
 ) ([]Result, error) {
-	refused := false // a parent, by its ACL: it may exist
+	refused := false // a parent, by the ACL of the node above it: the parent may exist
 	for left := maxEnsures; ; {
 		if !areSendable(parts) {
 			var err error
@@ -82,7 +82,8 @@ func (o ops) transact(
 		}
 		results, err := s.sendParts(ctx, parts, late)
 		failed := slices.IndexFunc(results, isCause)
-		refusedNow := failed >= 0 && parts[failed].parent && errors.Is(err, zk.ErrNoAuth)
+		refusedNow := failed >= 0 && parts[failed].parent && !createsParentOf(parts, failed) &&
+			errors.Is(err, zk.ErrNoAuth)
 		switch {
 		case err == nil:
 			return ownResults(parts, results), nil
@@ -114,7 +115,9 @@ func (o ops) missesParent(parts []part, failed int, err error) bool {
 }
 
 // createsParentOf reports whether the parent of part i is created by the part in front of it.
-func createsParentOf(parts []part, i int) bool { return i > 0 && parts[i-1].parent }
+func createsParentOf(parts []part, i int) bool {
+	return i > 0 && parts[i-1].parent && parts[i-1].node.full == znode.Parent(parts[i].node.full)
+}
 
 // refusesContainers reports whether err may be the answer of servers that do not know containers.
 func refusesContainers(parts []part, failed int, err error) bool {

@@ -144,6 +144,20 @@ func TestParentsThatAppearOrDisappearMeanwhile(t *testing.T) {
 	}
 }
 
+// The ACL that a client gives to a new parent forbids it to create the next one.
+func TestNewParentThatMustNotHaveChildrenIsNamed(t *testing.T) {
+	under := parent(t)
+	c := testzk.Connected(t, testzk.Connect(), framework.WithACL(func(path string) []zk.ACL {
+		if path == under+"/closed" {
+			return zk.WorldACL(zk.PermAdmin | zk.PermRead)
+		}
+		return nil
+	}))
+	_, err := c.Create(testzk.Context(t), under+"/closed/x/n", nil, framework.Parents())
+	failed(t, err, framework.NotApplied, zk.ErrNoAuth)
+	require.Empty(t, children(t, testzk.Observer(t), under))
+}
+
 // The node has the largest size, and the path of its parent does not fit into the same request.
 func TestParentsOfALargeNodeAreCreatedBeforeIt(t *testing.T) {
 	c, p := proxied(t)

@@ -21,7 +21,8 @@
 // An uncontended acquire takes one round trip: a create and, right behind it, a list. A release is
 // one request. After the servers' event a waiter needs no further request to get the lock. If the path
 // does not exist, the acquire sends one more request for each missing node, the last of which creates
-// all of them and the lock node in one transaction.
+// all of them and the lock node in one transaction. More than 8 missing nodes take up to three requests
+// each.
 //
 // # Reentrancy
 //
