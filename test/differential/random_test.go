@@ -183,6 +183,9 @@ func (sd *side) barrier() {
 func (sd *side) do(slot int, op rawzk.Op) {
 	c := sd.slots[slot]
 	answer := c.do(op)
+	if op.Code == rawzk.OpAuth && answer.err != 0 {
+		c.end() // other clients can see the connection's watches until then
+	}
 	if c.ending != nil {
 		sd.slots[slot] = sd.script.attach(c.name, c)
 		return
