@@ -66,18 +66,17 @@ func compare(ctx context.Context, o options) error {
 			results = old
 		}
 	}
+	var failed error
 	if !o.page {
-		if err := measure(ctx, o, results); err != nil {
-			return err
-		}
+		failed = measure(ctx, o, results, began.UTC().Format(time.RFC3339))
 		log.Printf("%d rows of safety and %d of speed in %v", len(results.Safety), len(results.Speed),
 			time.Since(began).Round(time.Second))
 	}
 	if o.quick {
-		return check(results)
+		return errors.Join(failed, check(results))
 	}
-	if err := results.Save(o.docs); err != nil {
-		return err
+	if err := errors.Join(failed, results.Save(o.docs)); err != nil {
+		return err // what was measured before is saved
 	}
 	return errors.Join(check(results), results.Write(o.docs))
 }
@@ -94,29 +93,34 @@ func check(results *page.Results) error {
 // atATime is the number of scenes that run at a time: they mostly wait.
 const atATime = 10
 
-func measure(ctx context.Context, o options, results *page.Results) error {
+// measure adds the rows of a run to results, also if it fails on the way.
+func measure(ctx context.Context, o options, results *page.Results, run string) error {
 	launcher, err := worker.NewLauncher(".")
 	if err != nil {
 		return err
 	}
 	defer launcher.Close()
+	results.Facts = describe()
 	names := services(o)
 	if o.part != "speed" {
 		rows, err := allSafety(ctx, safety.NewRunner(launcher, atATime, log.Printf), names, o)
-		if err != nil {
-			return err
+		for i := range rows {
+			rows[i].Run = run
 		}
 		merge(&results.Safety, rows, func(r safety.Row) string { return r.Kind })
-	}
-	if o.part != "safety" {
-		rows, err := allSpeed(ctx, launcher, names, o)
 		if err != nil {
 			return err
 		}
-		merge(&results.Speed, rows, func(r speed.Row) string { return r.Kind })
 	}
-	results.Facts = describe()
-	return nil
+	if o.part == "safety" {
+		return nil
+	}
+	rows, err := allSpeed(ctx, launcher, names, o)
+	for i := range rows {
+		rows[i].Run = run
+	}
+	merge(&results.Speed, rows, func(r speed.Row) string { return r.Kind })
+	return err
 }
 
 // services returns the names of the services, in the order of the kinds.
@@ -196,15 +200,15 @@ func allSpeed(ctx context.Context, l *worker.Launcher, names []string, o options
 			continue
 		}
 		some, err := r.Measure(ctx, name, kinds)
+		rows = append(rows, some...)
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		for _, row := range some {
 			if o.quick && len(row.Reasons) > 0 {
-				return nil, errors.New(row.Kind + ": " + row.Reasons[0])
+				return rows, errors.New(row.Kind + ": " + row.Reasons[0])
 			}
 		}
-		rows = append(rows, some...)
 	}
 	return rows, nil
 }

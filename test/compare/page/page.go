@@ -50,7 +50,8 @@ func (r *Results) Text(language string) (string, error) {
 	}
 	var b strings.Builder
 	err = t.Execute(&b, map[string]any{"Facts": r.Facts, "Summary": w.summary(), "Sections": w.sections(),
-		"Speed": w.speeds(), "Absent": w.absent(), "Unmeasured": w.unmeasured(), "Plots": plots, "Folder": folder})
+		"Speed": w.speeds(), "Absent": w.absent(), "Unmeasured": w.unmeasured(), "Plots": plots,
+		"Folder": folder, "Runs": len(r.runs())})
 	return b.String(), err
 }
 

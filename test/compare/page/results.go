@@ -20,6 +20,18 @@ type Results struct {
 	Speed  []speed.Row
 }
 
+// runs returns when the runs began that rows are of.
+func (r *Results) runs() map[string]bool {
+	all := map[string]bool{}
+	for _, row := range r.Safety {
+		all[row.Run] = true
+	}
+	for _, row := range r.Speed {
+		all[row.Run] = true
+	}
+	return all
+}
+
 // Fact is a property of the machine or of the software.
 type Fact struct{ Name, Value string }
 

@@ -30,6 +30,7 @@ type Row struct {
 	Stuck               bool          // the lock did not become free while the driver waited
 	Refused             bool          // the resource that compares tokens has refused the later holder
 	Reason              string        // why it was not run
+	Run                 string        // when the run began that it is of
 }
 
 const (

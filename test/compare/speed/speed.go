@@ -32,6 +32,7 @@ type Row struct {
 	WakeUp    float64       // requests that follow from a release while so many wait, until one has the lock
 	Keeping   float64       // requests in a second to hold ManyLocks locks
 	Reasons   []string
+	Run       string // when the run began that it is of
 }
 
 const (
@@ -81,12 +82,12 @@ func (r Runner) Measure(ctx context.Context, name string, kinds []peer.Kind) (ro
 				m.row.Reasons = append(m.row.Reasons, fmt.Sprintf("%s: %v", what, err))
 			}
 		}
-		r.Log("%s", m.row)
-		rows = append(rows, m.row)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // the row is not complete
 			err = ctx.Err()
 			break
 		}
+		r.Log("%s", m.row)
+		rows = append(rows, m.row)
 	}
 	return rows, errors.Join(err, s.Close())
 }
