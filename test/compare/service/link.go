@@ -17,7 +17,7 @@ type Link struct {
 	there bool // what is sent to the server is held back
 	back  bool // what is sent to the program is held back
 	ended bool
-	sent  int64 // bytes to the server
+	sent  int64 // bytes let through to the server
 	conns map[net.Conn]struct{}
 }
 
@@ -49,7 +49,7 @@ func (l *Link) set(there, back bool) {
 	l.whole.Broadcast()
 }
 
-// Sent returns how many bytes the program has sent to the server.
+// Sent returns how many bytes of the program were let through to the server.
 func (l *Link) Sent() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,13 +131,19 @@ func (l *Link) copy(to, from net.Conn, held *bool) {
 		if !l.pass(held) {
 			return
 		}
+		if held == &l.there {
+			l.count(n)
+		}
 		if _, failed := to.Write(b[:n]); failed != nil || err != nil {
 			return
 		}
-		if held == &l.there {
-			l.mu.Lock()
-			l.sent += int64(n)
-			l.mu.Unlock()
-		}
 	}
+}
+
+// count adds n bytes to those that were let through to the server. It is called before they are written,
+// so that the reply to them never arrives first.
+func (l *Link) count(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent += int64(n)
 }
