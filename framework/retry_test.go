@@ -3,6 +3,7 @@ package framework_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 // Each operation loses the reply to its first attempt.
@@ -114,34 +117,38 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
+// In virtual time no connection ends but by the fault, so each attempt reaches the server.
 func TestAttemptsNeverExceedThePolicy(t *testing.T) {
-	t.Parallel()
 	const retries = 3
 	policy := retry.Times(retries, time.Millisecond)
-	c, p := proxied(t, framework.WithRetry(policy))
-	path := parent(t)
-	p.On(fault.Match{Op: fault.OpGetData, Times: fault.Always}, fault.DropBefore())
-	_, _, err := c.Get(testzk.Context(t), path)
-	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
-	require.ErrorContains(t, err, "gave up after 4 attempts")
-	require.Equal(t, retries+1, p.Requests()[fault.OpGetData])
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.DialContext),
+			framework.WithRetry(policy))
+		get := srv.On(fault.Match{Op: fault.OpGetData, Times: fault.Always}, fault.DropBefore())
+		_, _, err := c.Get(testzk.Context(t), "/n")
+		failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
+		require.ErrorContains(t, err, "gave up after 4 attempts")
+		require.Equal(t, retries+1, get.Hits())
 
-	p.ResetCounts()
-	err = retry.Do(testzk.Context(t), policy, framework.IsTransient, func(ctx context.Context) error {
-		_, _, err := c.Get(ctx, path)
-		return err
+		err = retry.Do(testzk.Context(t), policy, framework.IsTransient, func(ctx context.Context) error {
+			_, _, err := c.Get(ctx, "/n")
+			return err
+		})
+		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.Equal(t, 2*(retries+1), get.Hits(), "the attempts of nested loops multiply")
 	})
-	require.ErrorIs(t, err, zk.ErrConnectionClosed)
-	require.Equal(t, retries+1, p.Requests()[fault.OpGetData], "the attempts of nested loops multiply")
 }
 
 func TestProtectedAttemptsNeverExceedThePolicy(t *testing.T) {
-	c, p := proxied(t, framework.WithRetry(retry.Times(3, time.Millisecond)))
-	under := parent(t)
-	p.On(fault.Match{Op: fault.OpCreate, Path: under, Times: fault.Always}, fault.DropBefore())
-	_, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)
-	failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
-	require.Equal(t, 4, p.Requests()[fault.OpCreate])
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		require.NoError(t, srv.Create("/a", nil))
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.DialContext),
+			framework.WithRetry(retry.Times(3, time.Millisecond)))
+		create := srv.On(fault.Match{Op: fault.OpCreate, Path: "/a", Times: fault.Always}, fault.DropBefore())
+		_, err := c.Create(testzk.Context(t), "/a/n-", nil, kinds["lock node"]...)
+		failed(t, err, framework.Unknown, zk.ErrConnectionClosed)
+		require.Equal(t, 4, create.Hits())
+	})
 }
 
 func TestOperationsThatAServerRefusedAreNotRepeated(t *testing.T) {
