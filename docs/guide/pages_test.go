@@ -55,34 +55,6 @@ func TestEveryGoFragmentRuns(t *testing.T) {
 	require.NoError(t, pages.NotRun(glob(t, "*_test.go")...))
 }
 
-// A page in Chinese is beside the one in English, as README.zh-CN.md, or in docs/zh.
-func TestChinesePagesFollowTheEnglishOnes(t *testing.T) {
-	pairs := map[string]string{}
-	for _, page := range files(t, ".md") {
-		if english, found := strings.CutSuffix(page, ".zh-CN.md"); found {
-			pairs[page] = english + ".md"
-		}
-		if filepath.Dir(page) == filepath.Join(root, "docs/zh") {
-			pairs[page] = filepath.Join(root, "docs", filepath.Base(page))
-		}
-	}
-	require.GreaterOrEqual(t, len(pairs), 4, "%v", pairs)
-	for chinese, english := range pairs {
-		zh, en := read(t, chinese), read(t, english)
-		assert.Equal(t, pages.Outline(en), pages.Outline(zh), "the headings of %s", chinese)
-		want, err := pages.Blocks(en)
-		require.NoError(t, err, english)
-		got, err := pages.Blocks(zh)
-		require.NoError(t, err, chinese)
-		assert.Equal(t, want, got, "the blocks of code of %s", chinese)
-		for page, other := range map[string]string{chinese: english, english: chinese} {
-			name, err := filepath.Rel(filepath.Dir(page), other)
-			require.NoError(t, err)
-			assert.Contains(t, read(t, page), "]("+filepath.ToSlash(name)+")", "%s has no link to %s", page, other)
-		}
-	}
-}
-
 // A reader in a hurry gets to the end of it.
 func TestREADMEIsShort(t *testing.T) {
 	for _, page := range []string{"README.md", "README.zh-CN.md"} {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -21,6 +22,8 @@ type Block struct {
 var (
 	block   = regexp.MustCompile("(?m)(?:^<!-- (?:fragment )?(\\S+) -->\n)?^```(\\w*)\n((?s:.*?))^```$")
 	heading = regexp.MustCompile(`(?m)^(#+) (.*)$`)
+	span    = regexp.MustCompile("`([^`]+)`")
+	row     = regexp.MustCompile(`(?m)^ *\|`)
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	image   = regexp.MustCompile(`<(?:img|a)[^>]* (?:src|href)="([^"]+)"`)
 	anchor  = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
@@ -93,12 +96,44 @@ func outdent(text string) string {
 	return regexp.MustCompile(`(?m)^`+indent.FindString(text)).ReplaceAllString(text, "")
 }
 
-// Outline returns the levels of the headings of a page, in their order, such as "##".
-func Outline(text string) (levels []string) {
-	for _, h := range heading.FindAllStringSubmatch(withoutBlocks(text), -1) {
-		levels = append(levels, h[1])
+// A Part of a page begins at a heading, or at the beginning of the page, and ends at the next heading. It
+// has what does not depend on the language of the page.
+type Part struct {
+	Level string   // of its heading, such as "##"; empty at the beginning of the page
+	Code  []string // the code within the text, sorted, each once
+	Links int
+	Rows  int // of tables
+}
+
+// Parts returns the parts of a page in their order.
+func Parts(text string) (parts []Part) {
+	text = withoutBlocks(text)
+	level, begin := "", 0
+	for _, h := range heading.FindAllStringSubmatchIndex(text, -1) {
+		parts = append(parts, partOf(level, text[begin:h[0]]))
+		level, begin = text[h[2]:h[3]], h[1]
 	}
-	return levels
+	return append(parts, partOf(level, text[begin:]))
+}
+
+func partOf(level, text string) Part {
+	var code []string
+	for _, s := range span.FindAllStringSubmatch(text, -1) {
+		code = append(code, strings.Join(strings.Fields(s[1]), " ")) // a span may be wrapped
+	}
+	slices.Sort(code)
+	return Part{
+		Level: level, Code: slices.Compact(code),
+		Links: len(link.FindAllString(text, -1)), Rows: len(row.FindAllString(text, -1)),
+	}
+}
+
+// Links returns the targets of the links and pictures of a page in their order.
+func Links(text string) (targets []string) {
+	for _, l := range link.FindAllStringSubmatch(withoutBlocks(text), -1) {
+		targets = append(targets, l[1])
+	}
+	return targets
 }
 
 // Broken returns the links of a page that have no target in this repository. It does not ask other

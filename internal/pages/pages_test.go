@@ -52,8 +52,20 @@ func TestFragmentsOfFiles(t *testing.T) {
 	require.ErrorContains(t, err, "without an end")
 }
 
-func TestOutlineAndAnchors(t *testing.T) {
-	require.Equal(t, []string{"#", "##", "##"}, Outline(page))
+func TestPartsOfAPage(t *testing.T) {
+	require.Equal(t, []Part{
+		{},
+		{Level: "#"},
+		{Level: "##", Links: 1},
+		{Level: "##", Code: []string{"a", "c d"}, Links: 2, Rows: 3},
+	}, Parts(page+"\n| `c\td` | [b](#one) |\n|---|---|\n  | `a` | `c d` |\n\n`c\nd` [e](https://example.org)\n"))
+}
+
+func TestLinksOfAPage(t *testing.T) {
+	require.Equal(t, []string{"#one", "b.svg"}, Links("```go\n[no](link)\n```\n[a](#one) ![b](b.svg)\n"))
+}
+
+func TestAnchors(t *testing.T) {
 	require.Equal(t, map[string]bool{"one": true, "own": true, "two-code-三": true, "two-code-三-1": true}, Anchors(page))
 	assert.True(t, strings.HasPrefix(Section(page, "two-code-三"), "## Two"))
 	assert.Empty(t, Section(page, "three"))
