@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
@@ -31,9 +32,10 @@ func p01OnRealServer(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	observer := testzk.ObserverOf(t, server.Addr())
 	holders := make([]p01Holder, p01Runs)
 	for i := range holders {
-		holders[i].open(t, server.Addr(), fmt.Sprintf("/lock-%d", i))
+		holders[i].open(t, observer, server.Addr(), fmt.Sprintf("/lock-%d", i))
 		holders[i].phase = time.Duration(random.Int64N(int64(p01Timeout)))
 	}
 	var running sync.WaitGroup
@@ -71,13 +73,13 @@ type p01Holder struct {
 	err      error
 }
 
-func (h *p01Holder) open(t *testing.T, server, path string) {
+func (h *p01Holder) open(t *testing.T, observer *zk.Conn, server, path string) {
 	h.proxy = proxy.Start(t, server)
 	client := testzk.Connected(t, h.proxy.Addr(), framework.WithSessionTimeout(p01Timeout))
-	session, err := client.Session(testzk.Context(t))
-	require.NoError(t, err)
-	h.session = session.ID()
 	h.hold = p01Hold(t, client, path)
+	_, stat, err := observer.Get(h.hold.Path())
+	require.NoError(t, err)
+	h.session = stat.EphemeralOwner
 	h.work = h.hold.Context(context.Background())
 }
 

@@ -42,8 +42,9 @@ type p04Cell struct {
 	err    error
 }
 
-// errP04Missed reports that the client under test lost its session before the fault took effect.
-// This happens on a machine that hardly lets the process run.
+// errP04Missed reports that the client under test lost its session, and not by the fault: before the
+// fault took effect, or after the network had recovered. This happens on a machine that hardly lets
+// the process run.
 var errP04Missed = errors.New("the fault had no effect")
 
 // DialContext is the dialer of the client under test. It fails while the network is down.
@@ -125,7 +126,7 @@ func (c *p04Cell) acquire(ctx context.Context) {
 		for {
 			c.hold, c.err = c.call(ctx, mu)
 			// The call is repeated if its deadline ended before a request was sent.
-			if c.within == 0 || c.leaves || c.fault.Hits() > 0 {
+			if c.within == 0 || c.leaves || c.fault.Hits() > 0 || ctx.Err() != nil {
 				return
 			}
 		}

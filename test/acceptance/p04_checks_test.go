@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
@@ -135,7 +136,11 @@ func (c *p04Cell) ended() error {
 	case c.err != nil:
 		return fmt.Errorf("the waiter: %w", c.err)
 	default:
-		return c.hold.Release()
+		err := c.hold.Release()
+		if errors.Is(err, framework.ErrSessionLost) {
+			return errP04Missed
+		}
+		return err
 	}
 	return nil
 }

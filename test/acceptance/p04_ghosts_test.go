@@ -77,7 +77,6 @@ const (
 func TestP04_NoFaultAtAnyStepLeavesANodeWithoutAnOwner(t *testing.T) {
 	t.Parallel()
 	other := testzk.Connected(t, testzk.Connect(), framework.WithSessionTimeout(30*time.Second))
-	ctx := testzk.Context(t)
 	slots := make(chan struct{}, p04Once)
 	var cells []*p04Cell
 	for _, step := range p04Steps {
@@ -93,9 +92,9 @@ func TestP04_NoFaultAtAnyStepLeavesANodeWithoutAnOwner(t *testing.T) {
 		go func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			err := c.run(ctx)
+			err := c.run()
 			for again := 0; again < 3 && errors.Is(err, errP04Missed); again++ {
-				err = c.run(ctx)
+				err = c.run()
 			}
 			c.result <- err
 		}()
@@ -111,7 +110,9 @@ func (c *p04Cell) name() string {
 
 // run runs a cell. The other client holds the lock, the client under test acquires it and meets the
 // fault, and the network recovers. Then the queue must be in order.
-func (c *p04Cell) run(ctx context.Context) (err error) {
+func (c *p04Cell) run() (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), testzk.Patience)
+	defer cancel()
 	if err := c.open(ctx); err != nil {
 		return fmt.Errorf("before: %w", err)
 	}

@@ -26,7 +26,9 @@ func TestP10_SessionFollowsAServerToItsNewAddress(t *testing.T) {
 	names := &p10Names{}
 	names.point("zk.test", a.Addr())
 	p10Follows(t, "zk.test:2181", names.DialContext, a, func() { names.point("zk.test", b.Addr()) })
-	require.Equal(t, []string{a.Addr(), b.Addr()}, names.dialled(),
+	dialled := names.dialled() // more than two if an attempt at b took too long
+	require.GreaterOrEqual(t, len(dialled), 2)
+	require.Equal(t, []string{a.Addr(), b.Addr()}, dialled[:2],
 		"the next attempt did not go to the name's new address")
 }
 
