@@ -15,18 +15,21 @@ type Stamp struct {
 
 // Now returns the current moment.
 func Now() Stamp {
-	suspended := suspended() // first: a pause before the next line then only makes Elapsed larger
-	return Stamp{at: time.Now(), suspended: suspended}
+	pretended := time.Duration(pretendedSuspension.Load())
+	now := time.Now()
+	suspended, known := suspensions.until(now)
+	if !known {
+		suspended = suspensions.read(now)
+		now = time.Now() // later than suspended: a pause in between only makes Elapsed larger
+	}
+	return Stamp{at: now, suspended: suspended + pretended}
 }
 
 // Elapsed returns the time since s, suspensions included.
-func (s Stamp) Elapsed() time.Duration {
-	now := time.Now()
-	return Stamp{at: now, suspended: suspended()}.Since(s)
-}
+func (s Stamp) Elapsed() time.Duration { return Now().Since(s) }
 
 // SuspendedSince returns for how long the machine has been suspended since s.
-func (s Stamp) SuspendedSince() time.Duration { return max(0, suspended()-s.suspended) }
+func (s Stamp) SuspendedSince() time.Duration { return max(0, Now().suspended-s.suspended) }
 
 // Since returns how much later s is than other, suspensions included.
 func (s Stamp) Since(other Stamp) time.Duration {
@@ -53,7 +56,3 @@ var pretendedSuspension atomic.Int64
 
 // PretendSuspension pretends that the machine has just been suspended for d. It is for tests.
 func PretendSuspension(d time.Duration) { pretendedSuspension.Add(int64(d)) }
-
-func suspended() time.Duration {
-	return suspendedSinceBoot() + time.Duration(pretendedSuspension.Load())
-}

@@ -100,12 +100,13 @@ func (c *Conn) untilHeartbeat() time.Duration {
 // noteAnswer records that the ZooKeeper leader has answered a request that was sent at the given
 // time.
 func (c *Conn) noteAnswer(sent Stamp, transaction bool) {
+	received := Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if transaction || !c.quorum && c.contact.unconfirmed.IsZero() {
-		c.contact.add(sent, Now())
+		c.contact.add(sent, received)
 	}
-	if sent.Elapsed() < c.info.Timeout/6 {
+	if received.Since(sent) < c.info.Timeout/6 {
 		c.tolerateSlow = false
 	}
 }

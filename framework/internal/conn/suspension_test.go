@@ -1,0 +1,46 @@
+package conn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSuspensionsAreReadWhenTheWallClockShowsOne(t *testing.T) {
+	readings, suspended := 0, time.Duration(0)
+	c := suspensionClock{total: func() time.Duration { readings++; return suspended }}
+	now := time.Now()
+	use := func() time.Duration {
+		total, known := c.until(now)
+		if !known {
+			total = c.read(now)
+		}
+		return total
+	}
+	require.Zero(t, use())
+	require.Zero(t, use())
+	require.Equal(t, 1, readings, "nothing has changed")
+
+	// As if the wall clock had advanced, and the monotonic clock had not.
+	suspended = time.Minute
+	c.last.Load().ahead -= suspended
+	require.Equal(t, time.Minute, use())
+	require.Equal(t, time.Minute, use())
+	require.Equal(t, 2, readings)
+
+	c.last.Load().ahead += time.Hour // the wall clock is set back
+	require.Equal(t, time.Minute, use())
+	require.Equal(t, time.Minute, use())
+	require.Equal(t, 3, readings)
+
+	c.last.Load().ahead -= suspensionNoise / 2
+	require.Equal(t, time.Minute, use())
+	require.Equal(t, 3, readings)
+}
+
+func BenchmarkNow(b *testing.B) {
+	for b.Loop() {
+		_ = Now()
+	}
+}
