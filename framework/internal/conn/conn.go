@@ -134,7 +134,9 @@ func (c *Conn) Ask(r Request, done func(Reply)) {
 // written in one piece and in order, unless the connection changes meanwhile.
 func (c *Conn) Together(fn func()) {
 	if l := c.current(); l != nil {
-		defer l.delay()()
+		if idle, mustStart := l.delay(); mustStart {
+			defer l.startDelayed(idle)
+		}
 	}
 	fn()
 }

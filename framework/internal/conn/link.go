@@ -34,6 +34,7 @@ type link struct {
 	ending   bool // the server has been asked to end the session: no further request is sent
 	nextXid  int32
 	waiting  []request // in the order of sending
+	array    []request // the array of waiting from its start, to be used again once none waits
 	lastRead time.Time // time of the last read
 }
 
@@ -74,7 +75,7 @@ func (l *link) takeAll() []request {
 	defer l.mu.Unlock()
 	l.open = false
 	all := l.waiting
-	l.waiting = nil
+	l.waiting, l.array = nil, nil
 	return all
 }
 
@@ -177,7 +178,13 @@ func (l *link) putLocked(r Request, done func(Reply)) (idle, mustStart bool) {
 	if l.nextXid++; l.nextXid > lastXid {
 		l.nextXid = firstXid
 	}
+	if len(l.waiting) == 0 {
+		l.waiting = l.array
+	}
 	l.waiting = append(l.waiting, request{xid: xid, op: r.op, sent: Now(), done: done})
+	if cap(l.waiting) > cap(l.array) {
+		l.array = l.waiting[:0]
+	}
 	idle = len(l.waiting) == 1
 	if idle {
 		_ = l.Conn.SetReadDeadline(l.readDeadlineLocked()) // the next read sets it again and reports an error

@@ -105,18 +105,16 @@ func (l *link) start(here bool) {
 	l.out.wake <- struct{}{}
 }
 
-// delay keeps requests back until the returned function is called.
-func (l *link) delay() (send func()) {
+// delay keeps requests back. It reports whether no request waits for a reply, and whether the caller
+// must call startDelayed.
+func (l *link) delay() (idle, mustStart bool) {
 	l.mu.Lock()
-	idle := len(l.waiting) == 0
-	mustStart := l.out.delay()
-	l.mu.Unlock()
-	return func() {
-		if mustStart {
-			l.start(idle && l.out.size() <= smallFrame)
-		}
-	}
+	defer l.mu.Unlock()
+	return len(l.waiting) == 0, l.out.delay()
 }
+
+// startDelayed has the requests written that were kept back. idle is the result of delay.
+func (l *link) startDelayed(idle bool) { l.start(idle && l.out.size() <= smallFrame) }
 
 // write writes the outbox in the background until the link is closed.
 func (l *link) write() {
