@@ -174,10 +174,13 @@ func (s *session) addWatch(ctx context.Context, w *PersistentWatch) error {
 		return notApplied(ErrUnimplemented)
 	}
 	s.core.watchers.add(w)
-	_, err := roundTrip(ctx, s, nil, func(complete func(nothing, error)) {
-		s.watches.await(w.full, w.mode, func(err error) { complete(nothing{}, err) })
-		s.settle(w.full)
-	})
+	p, err := begin[nothing](ctx, s)
+	if err != nil {
+		return err
+	}
+	s.watches.await(w.full, w.mode, func(err error) { p.complete(nothing{}, err) })
+	s.settle(w.full)
+	_, err = p.wait(ctx, nil)
 	if errors.Is(err, ErrUnimplemented) {
 		s.awaitHangup(ctx)
 	}

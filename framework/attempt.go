@@ -11,6 +11,7 @@ import (
 // pending is a request that has been sent. It cannot be withdrawn: it completes even if its caller
 // leaves.
 type pending[T any] struct {
+	session   *session
 	mu        sync.Mutex
 	completed chan struct{} // closed by complete
 	value     T
@@ -18,8 +19,22 @@ type pending[T any] struct {
 	late      func(T, error) // set when the caller has left
 }
 
-// complete delivers the result to the caller, or to late if the caller has left.
+// begin waits for the connection, no longer than ctx and the session last. Then it returns a request
+// that is about to be sent.
+func begin[T any](ctx context.Context, s *session) (*pending[T], error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.beginRequest(); err != nil {
+		return nil, err
+	}
+	return &pending[T]{session: s, completed: make(chan struct{})}, nil
+}
+
+// complete delivers the result to the caller, or to late if the caller has left. Each request is
+// completed once.
 func (p *pending[T]) complete(value T, err error) {
+	defer p.session.inflight.Done()
 	p.mu.Lock()
 	p.value, p.err = value, err
 	late := p.late
@@ -59,59 +74,48 @@ func askThen[T any](
 	ctx context.Context, s *session, late func(T, error),
 	r conn.Request, behind func(), parse func(conn.Reply) (T, error),
 ) (T, error) {
-	result := func(reply conn.Reply) (T, error) {
-		value, err := parse(reply)
-		return value, replyError(err)
+	var none T
+	p, err := begin[conn.Reply](ctx, s)
+	if err != nil {
+		return none, err
+	}
+	answered := func(reply conn.Reply) { p.complete(reply, nil) }
+	if behind == nil {
+		s.conn.Ask(r, answered)
+	} else {
+		s.conn.Together(func() { s.conn.Ask(r, answered); behind() })
 	}
 	var later func(conn.Reply, error)
 	if late != nil {
-		later = func(reply conn.Reply, _ error) { late(result(reply)) }
+		later = func(reply conn.Reply, _ error) {
+			value, err := parse(reply)
+			late(value, replyError(err))
+		}
 	}
-	reply, err := roundTrip(ctx, s, later, func(complete func(conn.Reply, error)) {
-		s.conn.Together(func() {
-			s.conn.Ask(r, func(reply conn.Reply) { complete(reply, nil) })
-			if behind != nil {
-				behind()
-			}
-		})
-	})
+	reply, err := p.wait(ctx, later)
 	if err != nil {
-		var none T
 		return none, err
 	}
-	value, err := result(reply)
-	return value, s.explain(err)
+	value, err := parse(reply)
+	return value, s.explain(replyError(err))
 }
 
-// roundTrip waits for the connection, calls send to make a request, and waits for the call of
-// complete.
-func roundTrip[T any](
-	ctx context.Context, s *session, late func(T, error), send func(complete func(T, error)),
-) (T, error) {
-	var none T
-	if err := s.ready(ctx); err != nil {
-		return none, err
-	}
-	if err := s.beginRequest(); err != nil {
-		return none, err
-	}
-	p := &pending[T]{completed: make(chan struct{})}
-	send(func(value T, err error) {
-		defer s.inflight.Done()
-		p.complete(value, err)
-	})
+// wait waits until the request is completed, no longer than ctx and the session last. If the caller
+// leaves before, late is called with the result, unless it is nil.
+func (p *pending[T]) wait(ctx context.Context, late func(T, error)) (T, error) {
 	var reason error
 	select {
 	case <-p.completed:
-		return p.value, s.explain(p.err)
+		return p.value, p.session.explain(p.err)
 	case <-ctx.Done():
 		reason = ctxerr.Of(ctx)
-	case <-s.done:
-		reason = s.reason()
+	case <-p.session.done:
+		reason = p.session.reason()
 	}
 	if !p.abandon(late) {
-		return p.value, s.explain(p.err)
+		return p.value, p.session.explain(p.err)
 	}
+	var none T
 	return none, &attemptError{outcome: Unknown, err: reason, abandoned: late != nil}
 }
 

@@ -361,6 +361,53 @@ func (c *core) waitConnected(ctx context.Context) error {
 	}
 }
 
+// openContext is whileOpen that costs nothing until the context ends or is waited for. Most operations
+// need no second attempt, and do not wait for one.
+type openContext struct {
+	context.Context // of the caller
+	core            *core
+	once            sync.Once
+	both            atomic.Pointer[bothContexts] // nil: not needed yet
+}
+
+// bothContexts is the result of whileOpen.
+type bothContexts struct {
+	context.Context
+	stop func()
+}
+
+func (c *openContext) needed() context.Context {
+	c.once.Do(func() {
+		ctx, stop := c.core.whileOpen(c.Context)
+		c.both.Store(&bothContexts{ctx, stop})
+	})
+	return c.both.Load()
+}
+
+// stop frees what the context needs. It ends the context.
+func (c *openContext) stop() {
+	if both := c.both.Load(); both != nil {
+		both.stop()
+	}
+}
+
+func (c *openContext) Done() <-chan struct{} { return c.needed().Done() }
+
+func (c *openContext) Err() error {
+	if c.both.Load() == nil && c.Context.Err() == nil && c.core.ctx.Err() == nil {
+		return nil
+	}
+	return c.needed().Err()
+}
+
+// Value also serves context.Cause, which asks for the context that was canceled.
+func (c *openContext) Value(key any) any {
+	if both := c.both.Load(); both != nil {
+		return both.Value(key)
+	}
+	return c.Context.Value(key)
+}
+
 // whileOpen returns a context that ends with ctx, and when the client is closed.
 func (c *core) whileOpen(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -172,8 +172,11 @@ func (c *core) acl(full string) []zk.ACL {
 			return acl
 		}
 	}
-	return zk.WorldACL(zk.PermAll)
+	return openACL
 }
+
+// openACL is the ACL by default. It is not changed.
+var openACL = zk.WorldACL(zk.PermAll)
 
 // Create creates a node and returns its path. For a sequential or protected node the path differs
 // from the given one. After an unknown outcome Create is repeated only if the node is Protected. An

@@ -232,6 +232,9 @@ func codeError(code int) error {
 // errors by which the servers refuse a request. It does not say whether the operation is safe to
 // repeat: see OutcomeOf.
 func IsTransient(err error) bool {
+	if err == nil {
+		return false
+	}
 	var a *attemptError
 	return errors.As(err, &a) && a.transient && !errors.Is(err, ErrClosed)
 }

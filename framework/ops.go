@@ -146,8 +146,8 @@ func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *
 		return none, c.failed(NotApplied, c.err)
 	}
 	outcome, attempts, last := NotApplied, 0, error(nil)
-	waiting, stop := o.core.whileOpen(ctx)
-	defer stop()
+	waiting := &openContext{Context: ctx, core: o.core}
+	defer waiting.stop()
 	repeats := func(err error) bool { return o.repeats(err, c.class) }
 	err := retry.Do(waiting, o.policy(), repeats, func(context.Context) error {
 		s, err := o.target(ctx)

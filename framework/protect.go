@@ -130,10 +130,11 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 		uncertainIn = nil
 		result, err := attempt(ctx, s, func(late T, err error) { creates.answered(s, nodesOf(late).paths, err) })
 		switch {
+		case err == nil:
 		case abandoned(err):
 			uncertainIn = s
 			creates.abandon()
-		case err != nil && OutcomeOf(err) == Unknown:
+		case OutcomeOf(err) == Unknown:
 			uncertainIn = s
 			creates.lostAnswer(s)
 		}
