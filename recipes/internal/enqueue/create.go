@@ -112,7 +112,8 @@ func (n Node) path() string { return n.Dir + "/" + n.RequestedName }
 
 // options returns the options of the node and further ones.
 func (n Node) options(further []framework.CreateOption) []framework.CreateOption {
-	all := slices.Concat(n.Options, further)
+	all := make([]framework.CreateOption, 0, len(n.Options)+len(further)+1)
+	all = append(append(all, n.Options...), further...)
 	if n.AfterSend != nil {
 		all = append(all, bridge.Behind(n.AfterSend))
 	}

@@ -47,7 +47,7 @@ func (o *ownership) passOnLocked() bool {
 	next := o.newHoldLocked()
 	decision := o.handoff.Next(next)
 	if decision == Delete {
-		delete(o.holds, next)
+		o.removeLocked(next)
 		return false
 	}
 	o.begun, o.kept = time.Now(), decision == Kept

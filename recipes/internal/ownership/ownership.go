@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,12 +16,12 @@ type ownership struct {
 	requested chan struct{} // closed by request
 
 	mu        sync.Mutex
-	holds     map[*Hold]struct{} // that are held
-	handoff   Handoff            // nil: the nodes are deleted at the end
-	kept      bool               // the only hold is one that Handoff.Next has Kept
-	guards    int                // guarded transactions under way
-	uncertain bool               // one of them may still be applied
-	err       error              // why the ownership has ended
+	holds     []*Hold // that are held
+	handoff   Handoff // nil: the nodes are deleted at the end
+	kept      bool    // the only hold is one that Handoff.Next has Kept
+	guards    int     // guarded transactions under way
+	uncertain bool    // one of them may still be applied
+	err       error   // why the ownership has ended
 }
 
 // resource is what is owned.
@@ -51,21 +52,27 @@ type resource interface {
 
 func newOwnership(r resource) *ownership {
 	r.addHeld(1)
-	return &ownership{resource: r, begun: time.Now(), requested: make(chan struct{}), holds: map[*Hold]struct{}{}}
+	return &ownership{resource: r, begun: time.Now(), requested: make(chan struct{})}
 }
 
 // newHoldLocked returns another hold of what o owns. The first one needs no lock.
 func (o *ownership) newHoldLocked() *Hold {
 	h := &Hold{owned: o, done: make(chan struct{})}
-	o.holds[h] = struct{}{}
+	o.holds = append(o.holds, h)
 	return h
+}
+
+func (o *ownership) isHeldLocked(h *Hold) bool { return slices.Contains(o.holds, h) }
+
+func (o *ownership) removeLocked(h *Hold) {
+	o.holds = slices.DeleteFunc(o.holds, func(held *Hold) bool { return held == h })
 }
 
 // enter returns another hold, unless h has ended.
 func (o *ownership) enter(h *Hold) (*Hold, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, held := o.holds[h]; !held || o.err != nil {
+	if !o.isHeldLocked(h) || o.err != nil {
 		return nil, false
 	}
 	return o.newHoldLocked(), true
@@ -93,7 +100,7 @@ func (o *ownership) releaseHold(h *Hold) (result releaseResult, measured func(er
 func (o *ownership) releaseAlone(h *Hold) (result releaseResult, measured func(error), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, held := o.holds[h]; held && o.err == nil && len(o.holds) > 1 {
+	if o.isHeldLocked(h) && o.err == nil && len(o.holds) > 1 {
 		return stillHeld, nil, nil
 	}
 	return o.releaseHoldLocked(h)
@@ -107,7 +114,7 @@ func (o *ownership) releaseHoldLocked(h *Hold) (result releaseResult, measured f
 	if o.err != nil {
 		return stillHeld, nil, o.err
 	}
-	delete(o.holds, h)
+	o.removeLocked(h)
 	h.endLocked(ErrNotHeld)
 	if len(o.holds) > 0 {
 		return stillHeld, nil, nil
@@ -172,7 +179,7 @@ func (o *ownership) endAll(reason error) (wholes []*ownership, measured func(err
 	}
 	o.err = reason
 	o.stopLocked()
-	for h := range o.holds {
+	for _, h := range o.holds {
 		if h.whole != nil {
 			wholes = append(wholes, h.whole)
 		}
@@ -202,7 +209,7 @@ func (o *ownership) finish(measured func(error)) error {
 func (o *ownership) startGuard(h *Hold) (done func(error), ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, held := o.holds[h]; !held || o.err != nil {
+	if !o.isHeldLocked(h) || o.err != nil {
 		return nil, false
 	}
 	o.guards++
@@ -235,7 +242,7 @@ func (o *ownership) noteRequest() (wholes []*ownership, first bool) {
 		return nil, false
 	}
 	close(o.requested)
-	for h := range o.holds {
+	for _, h := range o.holds {
 		if h.whole != nil {
 			wholes = append(wholes, h.whole)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path"
-	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -125,7 +124,12 @@ func (l *Lock) enqueue(ctx context.Context, s *framework.Session) ([]*waiter, er
 // waitInAllQueues waits until all nodes are at the front. Nothing is waited for if each node is known
 // to be the only child: then the lock is free.
 func waitInAllQueues(ctx context.Context, waiters []*waiter, observer Observer) (waited bool, err error) {
-	rest := slices.DeleteFunc(slices.Clone(waiters), func(w *waiter) bool { return w.awaitOnlyChild(ctx) })
+	var rest []*waiter
+	for _, w := range waiters {
+		if !w.awaitOnlyChild(ctx) {
+			rest = append(rest, w)
+		}
+	}
 	switch {
 	case len(rest) == 0:
 		return false, nil

@@ -24,13 +24,10 @@ type Directory struct {
 // Lists is the lists of one session that are under way. The zero value has none. It is safe for
 // concurrent use.
 type Lists struct {
-	mu       sync.Mutex // nothing waits while it is held
-	underWay map[any]*underWay
-}
-
-// underWay says that a list of a directory was sent and is not answered yet.
-type underWay struct {
-	next *List // to send after the answer; nil: no waiter has requested another one
+	mu sync.Mutex // nothing waits while it is held
+	// next has the directories of which a list was sent and is not answered yet: the list to send after
+	// the answer, or nil if no waiter has requested another one.
+	next map[any]*List
 }
 
 // List is one list of a directory. All waiters that requested it share it.
@@ -51,17 +48,18 @@ type List struct {
 func (l *Lists) Request(s *framework.Session, dir Directory) *List {
 	list := &List{session: s, dir: dir, done: make(chan struct{})}
 	l.mu.Lock()
-	if running := l.underWay[dir.Key]; running != nil {
+	if next, underWay := l.next[dir.Key]; underWay {
 		defer l.mu.Unlock()
-		if running.next == nil {
-			running.next = list
+		if next == nil {
+			next = list
+			l.next[dir.Key] = list
 		}
-		return running.next
+		return next
 	}
-	if l.underWay == nil {
-		l.underWay = map[any]*underWay{}
+	if l.next == nil {
+		l.next = map[any]*List{}
 	}
-	l.underWay[dir.Key] = &underWay{}
+	l.next[dir.Key] = nil
 	l.mu.Unlock()
 	l.send(list)
 	return list
@@ -74,11 +72,11 @@ func (l *Lists) send(list *List) {
 		list.children, list.err = children, err
 		close(list.done)
 		l.mu.Lock()
-		next := l.underWay[key].next
+		next := l.next[key]
 		if next != nil {
-			l.underWay[key] = &underWay{} // next is under way from now on
+			l.next[key] = nil // next is under way from now on
 		} else {
-			delete(l.underWay, key)
+			delete(l.next, key)
 		}
 		l.mu.Unlock()
 		if next != nil {
