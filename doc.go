@@ -12,6 +12,7 @@
 //	github.com/docent-zk/docent/recipes/semaphore   InterProcessSemaphoreV2, InterProcessSemaphoreMutex
 //	github.com/docent-zk/docent/recipes/multilock   InterProcessMultiLock
 //	github.com/docent-zk/docent/recipes/striped     a lock for each of any number of keys
+//	github.com/docent-zk/docent/recipes/ensembles   locks on several ensembles, by their names
 //	github.com/docent-zk/docent/recipes/condition   java.util.concurrent.locks.Condition
 //	github.com/docent-zk/docent/recipes/leader      LeaderSelector, LeaderLatch
 //	github.com/docent-zk/docent/recipes/counter     SharedCount, SharedValue, DistributedAtomicLong

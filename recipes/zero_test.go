@@ -26,6 +26,7 @@ import (
 	"github.com/docent-zk/docent/recipes/condition"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
+	"github.com/docent-zk/docent/recipes/ensembles"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/inspect"
 	"github.com/docent-zk/docent/recipes/leader"
@@ -55,6 +56,8 @@ var zeroValues = map[string]any{
 	"discovery.Registration":    &discovery.Registration{},
 	"discovery.Registry":        &discovery.Registry{},
 	"discovery.View":            &discovery.View{},
+	"ensembles.Lock":            &ensembles.Lock{},
+	"ensembles.Set":             &ensembles.Set{},
 	"framework.Client":          &framework.Client{},
 	"framework.PersistentWatch": &framework.PersistentWatch{},
 	"framework.Session":         &framework.Session{},
@@ -85,6 +88,7 @@ var usableZeroValues = map[string]any{
 	"discovery.Instance":    &discovery.Instance{},
 	"discovery.URIPart":     &discovery.URIPart{},
 	"discovery.URISpec":     &discovery.URISpec{},
+	"ensembles.Ensemble":    &ensembles.Ensemble{},
 	"fence.Register":        &fence.Register{},
 	"framework.ReadOp":      &framework.ReadOp{},
 	"framework.ReadResult":  &framework.ReadResult{},
