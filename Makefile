@@ -126,7 +126,7 @@ deps-compare: ## install what the comparison needs: ZooKeeper, Curator, kazoo, e
 bench: deps-bench ## compare docent with others, 15 min on a quiet machine; write docs/benchmarks.md
 	cd test/bench && go run .
 
-bench-quick: deps-bench ## the same in two minutes; print the table of targets, write nothing
+bench-quick: deps-bench ## the same in three minutes; print the table of targets, write nothing
 	cd test/bench && go run . -quick
 
 compare: deps-compare ## compare locks on all services, 20 min on a quiet machine; write docs/comparison.md

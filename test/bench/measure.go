@@ -17,11 +17,19 @@ type effort struct {
 	few    int           // limit of rounds for slow workloads
 	long   time.Duration // of one run
 	budget time.Duration // after which no workload begins
+	many   many
 }
+
+// many is the sizes of workloads with many things.
+type many struct{ paths, sessions int }
 
 // warmUp is the factor by which the round that does not count is longer. Java compiles its code in
 // this round.
 const warmUp = 3
+
+// idleTime is how long idle sessions are watched: for two heartbeats of each, if they are sent in each
+// sixth of the session timeout.
+const idleTime = peer.SessionTimeout / 3
 
 // place is the servers of one setting.
 type place interface {
@@ -29,6 +37,8 @@ type place interface {
 	servers(peer string) string
 	// commits returns the number of transactions so far, and 0 if that is not known for the peer.
 	commits(ctx context.Context, peer string) (int64, error)
+	// received returns the number of requests that the servers have received so far.
+	received(ctx context.Context) (int64, error)
 	// kill kills the server. revive starts it again, and returns when it serves.
 	kill() error
 	revive(ctx context.Context) error
@@ -112,7 +122,10 @@ func (m *measurer) turn(ctx context.Context, w workload, e entry, round int, s *
 		defer func() { err = errors.Join(err, m.peers[e.peer].close(e.label)) }()
 	}
 	long := m.effort.long
-	if round == 0 && w.once == 0 {
+	switch {
+	case w.idle:
+		long = idleTime
+	case round == 0 && w.once == 0:
 		long *= warmUp
 	}
 	r, err := m.run(ctx, w, e, long)
@@ -131,7 +144,7 @@ func (m *measurer) run(ctx context.Context, w workload, e entry, long time.Durat
 	if err != nil {
 		return peer.Result{}, err
 	}
-	r, err := m.under(ctx, w, func() (peer.Result, error) { return m.peers[e.peer].run(e.label, long) })
+	r, err := m.under(ctx, w, func() (peer.Result, error) { return m.counted(ctx, w, e, long) })
 	if err != nil {
 		return r, err
 	}
@@ -147,6 +160,25 @@ func (m *measurer) run(ctx context.Context, w workload, e entry, long time.Durat
 		return r, fmt.Errorf("reports %d operations, and the servers %d transactions", r.Ops, committed)
 	}
 	return r, nil
+}
+
+// counted runs a peer. If the workload is idle, it also counts the requests that the servers receive.
+func (m *measurer) counted(ctx context.Context, w workload, e entry, long time.Duration) (peer.Result, error) {
+	if !w.idle {
+		return m.peers[e.peer].run(e.label, long)
+	}
+	rest(ctx, idleTime/4) // so that no heartbeat falls on the end, if all sessions began at the same time
+	before, err := m.place.received(ctx)
+	if err != nil {
+		return peer.Result{}, err
+	}
+	r, err := m.peers[e.peer].run(e.label, long)
+	if err != nil {
+		return r, err
+	}
+	after, err := m.place.received(ctx)
+	r.Figures = map[string]float64{report.Received: float64(after - before)}
+	return r, err
 }
 
 // under calls run while the server is restarted, if the workload is a storm.

@@ -15,10 +15,15 @@ type workload struct {
 	alone   bool // one peer is connected at a time
 	// Limit of rounds for slow workloads, which have no round to warm up. 0: the usual number of
 	// rounds.
-	once    int
-	storm   bool // the server is killed and restarted in each run
-	holds   bool // locks are held for a while
-	commits int  // minimum of transactions for each operation
+	once  int
+	storm bool // the server is killed and restarted in each run
+	holds bool // locks are held for a while
+	idle  bool // nothing is done, and the requests are counted
+	far   bool // the network to the server is slow
+
+	inProcess bool // the server is that of zktest, because only the memory of the client counts
+
+	commits int // minimum of transactions for each operation
 }
 
 // entry is a peer with its job.
@@ -114,7 +119,7 @@ func waiters() workload {
 
 // plan returns the workloads for one server with the given setting, the mutex first. Work within
 // the client is measured only where the server is fast.
-func plan(s report.Setting) []workload {
+func plan(s report.Setting, n many) []workload {
 	distinct := func(job peer.Job) []entry { return append([]entry{alone("floor", job)}, allPeers(job)...) }
 	all := []workload{
 		single("mutex"), single("read"), single("write"), single("semaphore"), single("semaphore-mutex"),
@@ -123,26 +128,39 @@ func plan(s report.Setting) []workload {
 		contended(report.Contended(2), 2), contended(report.Contended(16), 16),
 	}
 	if !s.Fsync && s.Servers == 1 {
-		all = append(all, clientsOwn()...)
+		all = append(all, clientsOwn(n)...)
 	}
 	all = append(all,
 		contended(report.Contended(64), 64),
 		counters(1), counters(2), counters(16),
 		workload{name: report.Readers, entries: others(shared("mixed", 16, 1), "kazoo", "zk.Lock", "etcd"), commits: 2},
+		fresh(report.NewValues, peer.FreshValue), fresh(report.NewPaths, peer.FreshPath),
 	)
 	if s.Servers > 1 {
-		return slices.DeleteFunc(all, func(w workload) bool {
-			return !slices.Contains([]string{"mutex", report.Distinct, report.Contended(16), report.Handover(2)},
-				w.name)
+		all = slices.DeleteFunc(all, func(w workload) bool {
+			return !slices.Contains([]string{"mutex", report.Distinct, report.Contended(16), report.Handover(2),
+				report.NewPaths}, w.name)
 		})
+	}
+	if s.Servers > 1 && !s.Fsync {
+		all = append(all, workload{name: report.Far, far: true, commits: 2,
+			entries: append([]entry{alone("floor", loop("mutex", 1, 1))}, others(loop("mutex", 1, 1), "etcd")...)})
 	}
 	return all
 }
 
+// fresh returns a workload with an uncontended mutex whose value, or whose path, is new in each turn.
+func fresh(name, what string) workload {
+	job := loop("mutex", 1, 1)
+	job.Fresh = what
+	return workload{name: name, commits: 2, entries: others(job, "kazoo", "etcd")}
+}
+
 // clientsOwn returns the workloads that depend more on the client than on the servers.
-func clientsOwn() []workload {
+func clientsOwn(n many) []workload {
 	job := func(name string, threads int) peer.Job { return peer.Job{Name: name, Kind: "mutex", Threads: threads} }
 	storm := peer.Job{Name: "storm", Kind: "mutex", Clients: 500}
+	idle := peer.Job{Name: "idle", Clients: n.sessions}
 	held, waiting := job("held", 10_000), job("waiting", 1000)
 	return []workload{
 		{name: report.Local, entries: others(shared("handoff", 1, 16), "kazoo", "zk.Lock", "etcd")},
@@ -152,5 +170,9 @@ func clientsOwn() []workload {
 		waiters(),
 		{name: report.Storm, alone: true, once: 2, storm: true,
 			entries: []entry{alone("docent", storm), alone("zk.Lock", storm)}},
+		{name: report.Paths, alone: true, once: 1, inProcess: true,
+			entries: []entry{alone("docent", job("paths", n.paths))}},
+		{name: report.Idle, alone: true, once: 1, idle: true, entries: []entry{
+			alone("docent", idle), alone("zk.Lock", idle)}},
 	}
 }

@@ -39,8 +39,8 @@ type process struct {
 	stderr  bytes.Buffer
 }
 
-// answerLimit is the time limit of one answer.
-const answerLimit = time.Minute
+// answerLimit is the time limit of one answer. A million paths take about a minute.
+const answerLimit = 5 * time.Minute
 
 // longest is the longest line, which may have a histogram.
 const longest = 1 << 20

@@ -72,7 +72,7 @@ func TestPeersInOtherLanguagesDoTheSame(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.start(name, command))
 	}
-	for _, w := range plan(settings[0]) {
+	for _, w := range plan(settings[0], few) {
 		for _, e := range w.holding(time.Millisecond).entries {
 			if c.all[e.peer] == nil {
 				continue

@@ -23,6 +23,7 @@ func (c counting) servers(name string) string {
 }
 
 func (c counting) commits(context.Context, string) (int64, error) { return 0, nil }
+func (c counting) received(context.Context) (int64, error)        { return int64(c.Requests().Total()), nil }
 func (c counting) kill() error                                    { return errors.New("not supported") }
 func (c counting) revive(context.Context) error                   { return errors.New("not supported") }
 
@@ -103,8 +104,49 @@ func exactRequests(ctx context.Context) (r report.Requests, err error) {
 			r.Acquire, r.Release = acquire, release
 		}
 	}
-	r.HandOver, err = handOver(ctx, srv, holder, waiter)
+	if r.HandOver, err = handOver(ctx, srv, holder, waiter); err != nil {
+		return r, err
+	}
+	r.RoundTrips, err = roundTrips(ctx)
 	return r, err
+}
+
+// roundTrips returns the time of an uncontended acquire at a follower that is far away, in round trips.
+func roundTrips(ctx context.Context) (trips float64, err error) {
+	srv, err := zktest.New()
+	if err != nil {
+		return 0, err
+	}
+	defer srv.Close()
+	l, err := newLink(srv.Follower(0).Addr(), report.Trip)
+	if err != nil {
+		return 0, err
+	}
+	defer l.close()
+	c, err := framework.New(l.addr())
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	lock, err := mutex.New(c, "/lock")
+	if err != nil {
+		return 0, err
+	}
+	for range 1 + tries { // the first one creates the directory
+		began := time.Now()
+		hold, err := lock.Acquire(ctx)
+		if err != nil {
+			return 0, err
+		}
+		took := float64(time.Since(began)) / float64(report.Trip)
+		if err := hold.Release(); err != nil {
+			return 0, err
+		}
+		if trips == 0 || took < trips {
+			trips = took
+		}
+	}
+	return trips, nil
 }
 
 // used returns a lock with a client of its own, after the requests that a client sends only once.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/test/bench/report"
+	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
@@ -216,17 +217,85 @@ func (b *site) commits(ctx context.Context, name string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	answer, err := leader.Command(ctx, "srvr")
+	zxid, err := status(ctx, leader, "Zxid")
+	return zxid & 0xffffffff, err
+}
+
+// received returns the number of requests that all servers have received from clients.
+func (b *site) received(ctx context.Context) (sum int64, err error) {
+	for _, s := range b.ensemble.Servers() {
+		n, err := status(ctx, s, "Received")
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// status returns a number of what a server says about itself.
+func status(ctx context.Context, s *ensemble.Server, name string) (int64, error) {
+	answer, err := s.Command(ctx, "srvr")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(answer) {
-		if key, value, _ := strings.Cut(strings.TrimSpace(line), ": "); key == "Zxid" {
-			zxid, err := strconv.ParseInt(value, 0, 64)
-			return zxid & 0xffffffff, err
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), ": "); key == name {
+			return strconv.ParseInt(value, 0, 64)
 		}
 	}
-	return 0, fmt.Errorf("no zxid in %q", answer)
+	return 0, fmt.Errorf("no %s in %q", name, answer)
+}
+
+// follower returns the address of a server that does not lead, or of the only one.
+func (b *site) follower(ctx context.Context) (string, error) {
+	leader, err := b.ensemble.Leader(ctx)
+	if err != nil {
+		return "", err
+	}
+	addr := leader.Addr()
+	for _, s := range b.ensemble.Servers() {
+		if s != leader {
+			addr = s.Addr()
+		}
+	}
+	return addr, nil
+}
+
+// distant is the servers of a site, one of which is far away. Peers use only that one.
+type distant struct {
+	*site
+	link *link
+}
+
+func (d distant) servers(name string) string {
+	if name == "etcd" {
+		return ""
+	}
+	return d.link.addr()
+}
+
+// at returns the servers for a workload. leave ends what was started for it alone.
+func (b *site) at(ctx context.Context, w workload) (_ place, leave func(), err error) {
+	switch {
+	case w.inProcess:
+		srv, err := zktest.New(zktest.WithConfig("znode.container.checkIntervalMs", "1000"))
+		if err != nil {
+			return nil, nil, err
+		}
+		return counting{srv}, srv.Close, nil
+	case w.far:
+		target, err := b.follower(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		l, err := newLink(target, report.Trip)
+		if err != nil {
+			return nil, nil, err
+		}
+		return distant{b, l}, l.close, nil
+	}
+	return b, func() {}, nil
 }
 
 func (b *site) kill() error { return b.ensemble.Servers()[0].Kill() }

@@ -59,6 +59,10 @@ abstract class Job implements AutoCloseable {
         return number(words, key);
     }
 
+    String word(String key) {
+        return words.getOrDefault(key, "");
+    }
+
     boolean is(String key) {
         return "true".equals(words.get(key));
     }

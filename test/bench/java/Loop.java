@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
 final class Loop extends Job {
     private static final int MIX = 10;
 
-    private final List<List<Lock>> locks = new ArrayList<>();
+    private final List<Turns> locks = new ArrayList<>();
     private final ExecutorService threads;
     private final boolean exclusive;
     private final long hold;
@@ -33,7 +33,25 @@ final class Loop extends Job {
         threads = Executors.newFixedThreadPool(locks.size());
     }
 
-    private List<Lock> take(int thread, int client, String path) {
+    /** The lock of each turn of a thread, in all runs. */
+    private interface Turns {
+        Lock next();
+    }
+
+    private Turns take(int thread, int client, String path) {
+        AtomicInteger turns = new AtomicInteger();
+        switch (word("fresh")) {
+            case "value":
+                return () -> Lock.make(clients.get(client), kind, path);
+            case "path":
+                return () -> Lock.make(clients.get(client), kind, path + "/" + turns.incrementAndGet());
+            default:
+                List<Lock> all = several(thread, client, path);
+                return () -> all.get(turns.incrementAndGet() % all.size());
+        }
+    }
+
+    private List<Lock> several(int thread, int client, String path) {
         if (!"mixed".equals(kind)) {
             return Collections.singletonList(Lock.make(clients.get(client), kind, path));
         }
@@ -52,14 +70,14 @@ final class Loop extends Job {
         CountDownLatch gate = new CountDownLatch(1);
         Histogram sum = new Histogram();
         List<Future<Long>> running = new ArrayList<>();
-        for (List<Lock> turns : locks) {
+        for (Turns turns : locks) {
             Callable<Long> thread = () -> {
                 ready.countDown();
                 gate.await();
                 Histogram latencies = new Histogram();
                 long ops = 0;
                 for (long end = System.nanoTime() + nanos; System.nanoTime() < end; ops++) {
-                    turn(turns.get((int) (ops % turns.size())), latencies);
+                    turn(turns, latencies);
                 }
                 synchronized (sum) {
                     sum.merge(latencies);
@@ -78,8 +96,9 @@ final class Loop extends Job {
         return result(ops, System.nanoTime() - began, overlaps.get(), sum);
     }
 
-    private void turn(Lock lock, Histogram latencies) throws Exception {
+    private void turn(Turns turns, Histogram latencies) throws Exception {
         long began = System.nanoTime();
+        Lock lock = turns.next();
         lock.acquire();
         if (exclusive) {
             long last = left.get();

@@ -71,13 +71,17 @@ func compare(before, after footprint, n int) Result {
 
 // inParallel calls do for all locks, for some at a time.
 func inParallel(locks []lock, do func(lock) error) error {
-	const workers = 32
+	return times(32, len(locks), func(i int) error { return do(locks[i]) })
+}
+
+// times calls do with the numbers below n, in so many goroutines, each of which ends with an error.
+func times(workers, n int, do func(i int) error) error {
 	errs := make([]error, workers)
 	var running sync.WaitGroup
 	for w := range workers {
 		running.Go(func() {
-			for i := w; i < len(locks) && errs[w] == nil; i += workers {
-				errs[w] = do(locks[i])
+			for i := w; i < n && errs[w] == nil; i += workers {
+				errs[w] = do(i)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 
 // Job is a workload with its parameters. Peers in all languages do the same for it.
 type Job struct {
-	Name    string `word:"job"`     // loop, watch, queue, held, waiting, storm: see the files of these names
+	Name    string `word:"job"`     // loop, watch, queue, held, waiting, storm, paths, idle: see the files of these names
 	Servers string `word:"servers"` // addresses, separated by commas
 	Path    string `word:"path"`    // parent of the job's nodes, for this job only
 	// Kind is that of the lock: mutex, read, write, semaphore, semaphore-mutex, multi, handoff, mixed; or
@@ -23,7 +23,15 @@ type Job struct {
 	Threads int  `word:"threads"`
 	Shared  bool `word:"shared"` // all threads use one lock, rather than each its own
 	Hold    int  `word:"hold"`   // how long a lock is held, in microseconds
+	// Fresh is what is new in each turn of a loop: nothing, the value of the lock, or its path too.
+	Fresh string `word:"fresh"`
 }
+
+// These are the values of Job.Fresh.
+const (
+	FreshValue = "value"
+	FreshPath  = "path"
+)
 
 // Counter is the kind of job in which a number is incremented instead of a lock acquired. Nothing is
 // released.
@@ -80,7 +88,7 @@ func ParseJob(words string) (j Job, err error) {
 	}
 	j = Job{
 		Name: all["job"], Servers: all["servers"], Path: all["path"], Kind: all["kind"],
-		Shared:  all["shared"] == "true",
+		Shared: all["shared"] == "true", Fresh: all["fresh"],
 		Clients: number("clients"), Threads: number("threads"), Hold: number("hold"),
 	}
 	return j, err

@@ -17,7 +17,7 @@ import (
 type loop struct {
 	job     Job
 	clients clients
-	locks   [][]lock // of each thread, which uses them in turn
+	threads []*thread
 	began   time.Time
 	left    atomic.Int64 // time of the last call of release, since began
 	inside  atomic.Int32 // number of holders of the shared lock
@@ -27,6 +27,14 @@ type loop struct {
 // mix is for the threads of kind mixed: one operation in ten is a write.
 const mix = 10
 
+// thread has the locks of one thread.
+type thread struct {
+	client client
+	path   string
+	locks  []lock // used in turn
+	turns  int    // number of turns so far, in all runs
+}
+
 func newLoop(ctx context.Context, s system, job Job) (running, error) {
 	all, err := connect(ctx, s, job, job.Clients)
 	if err != nil {
@@ -34,16 +42,15 @@ func newLoop(ctx context.Context, s system, job Job) (running, error) {
 	}
 	l := &loop{job: job, clients: all, began: time.Now()}
 	for i := range job.Clients * job.Threads {
-		path := job.Path
+		t := &thread{client: all[i/job.Threads], path: job.Path}
 		if !job.Shared {
-			path += fmt.Sprint("/", i)
+			t.path += fmt.Sprint("/", i)
 		}
-		locks, err := newLocks(all[i/job.Threads], job.Kind, path, i)
-		if err != nil {
+		if t.locks, err = newLocks(t.client, job.Kind, t.path, i); err != nil {
 			all.close()
 			return nil, err
 		}
-		l.locks = append(l.locks, locks)
+		l.threads = append(l.threads, t)
 	}
 	return l, nil
 }
@@ -68,23 +75,35 @@ func newLocks(c client, kind, path string, i int) (all []lock, err error) {
 	return all, nil
 }
 
+// next returns the lock of the next turn.
+func (t *thread) next(job Job) (lock, error) {
+	t.turns++
+	switch job.Fresh {
+	case FreshValue:
+		return t.client.lock(job.Kind, t.path)
+	case FreshPath:
+		return t.client.lock(job.Kind, fmt.Sprint(t.path, "/", t.turns))
+	}
+	return t.locks[t.turns%len(t.locks)], nil
+}
+
 func (l *loop) close() { l.clients.close() }
 
 // run ends when the time is over and all threads have released what they acquired or waited for.
 func (l *loop) run(ctx context.Context, long time.Duration) (Result, error) {
 	l.overlap.Store(0)
 	l.left.Store(0)
-	results := make([]Result, len(l.locks))
-	errs := make([]error, len(l.locks))
+	results := make([]Result, len(l.threads))
+	errs := make([]error, len(l.threads))
 	var running, ready sync.WaitGroup
 	gate := make(chan struct{})
-	for i := range l.locks {
+	for i, t := range l.threads {
 		results[i].Latencies = &hist.Histogram{}
 		ready.Add(1)
 		running.Go(func() {
 			ready.Done()
 			<-gate
-			errs[i] = l.turns(ctx, l.locks[i], time.Now().Add(long), &results[i])
+			errs[i] = l.turns(ctx, t, time.Now().Add(long), &results[i])
 		})
 	}
 	ready.Wait()
@@ -99,9 +118,9 @@ func (l *loop) run(ctx context.Context, long time.Duration) (Result, error) {
 	return sum, errors.Join(errs...)
 }
 
-func (l *loop) turns(ctx context.Context, locks []lock, end time.Time, r *Result) error {
-	for i := 0; time.Now().Before(end); i++ {
-		if err := l.turn(ctx, locks[i%len(locks)], r); err != nil {
+func (l *loop) turns(ctx context.Context, t *thread, end time.Time, r *Result) error {
+	for time.Now().Before(end) {
+		if err := l.turn(ctx, t, r); err != nil {
 			return err
 		}
 		r.Ops++
@@ -109,9 +128,13 @@ func (l *loop) turns(ctx context.Context, locks []lock, end time.Time, r *Result
 	return nil
 }
 
-func (l *loop) turn(ctx context.Context, one lock, r *Result) error {
+func (l *loop) turn(ctx context.Context, t *thread, r *Result) error {
 	exclusive := l.job.Shared && l.job.Kind != "mixed" && l.job.Kind != Counter
 	began := time.Since(l.began)
+	one, err := t.next(l.job)
+	if err != nil {
+		return err
+	}
 	if err := one.acquire(ctx); err != nil {
 		return err
 	}
@@ -130,7 +153,7 @@ func (l *loop) turn(ctx context.Context, one lock, r *Result) error {
 		l.inside.Add(-1)
 		l.left.Store(int64(time.Since(l.began)))
 	}
-	err := one.release()
+	err = one.release()
 	if !exclusive {
 		r.Latencies.Record(time.Since(l.began) - began)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,9 @@ func TestGoPeersDoTheirJobs(t *testing.T) {
 			{Name: "loop", Kind: "mixed", Clients: 12, Threads: 1, Shared: true},
 			{Name: "loop", Kind: "handoff", Clients: 1, Threads: 4, Shared: true},
 			{Name: "held", Kind: "mutex", Threads: 5}, {Name: "waiting", Kind: "mutex", Threads: 5},
+			{Name: "loop", Kind: "mutex", Clients: 1, Threads: 2, Fresh: FreshPath},
+			{Name: "loop", Kind: "mutex", Clients: 1, Threads: 2, Fresh: FreshValue},
+			{Name: "paths", Kind: "mutex", Threads: 20}, {Name: "idle", Clients: 3},
 			{Name: "storm", Kind: "mutex", Clients: 3}},
 	}
 	for _, kind := range kinds {
@@ -49,6 +53,29 @@ func TestGoPeersDoTheirJobs(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Each turn of such a loop creates a directory, also in later runs.
+func TestFreshPathsAreNeverUsedBefore(t *testing.T) {
+	srv := zktest.Start(t)
+	open, err := start(t.Context(), docent{}, Job{Name: "loop", Kind: "mutex", Servers: srv.Addr(), Path: "/paths",
+		Clients: 1, Threads: 2, Fresh: FreshPath}.String())
+	require.NoError(t, err)
+	defer open.close()
+	var ops int64
+	for range 2 {
+		r, err := open.run(t.Context(), shortly)
+		require.NoError(t, err)
+		require.Positive(t, r.Ops)
+		ops += r.Ops
+	}
+	made := 0
+	for i := range 2 {
+		children, err := srv.Children(fmt.Sprint("/paths/", i))
+		require.NoError(t, err)
+		made += len(children)
+	}
+	require.EqualValues(t, ops, made)
 }
 
 func TestFloorOfHandingOverIsMeasuredAcrossServersThatLag(t *testing.T) {
@@ -129,7 +156,7 @@ func TestServeAnswersEachLine(t *testing.T) {
 }
 
 func TestWhatIsToldIsRead(t *testing.T) {
-	job := Job{"loop", "a:1,b:2", "/bench/x", "mutex", 2, 3, true, 4}
+	job := Job{"loop", "a:1,b:2", "/bench/x", "mutex", 2, 3, true, 4, FreshPath}
 	read, err := ParseJob(job.String())
 	require.NoError(t, err)
 	require.Equal(t, job, read)

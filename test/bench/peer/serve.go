@@ -111,7 +111,7 @@ func start(ctx context.Context, s system, words string) (running, error) {
 	}
 	starts := map[string]func(context.Context, system, Job) (running, error){
 		"loop": newLoop, "watch": newWatch, "queue": newQueue, "held": newHeld, "waiting": newWaiting,
-		"storm": newStorm,
+		"storm": newStorm, "paths": newPaths, "idle": newIdle,
 	}
 	if starts[job.Name] == nil {
 		return nil, errUnsupported

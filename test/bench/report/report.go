@@ -60,6 +60,8 @@ type Count struct {
 type Requests struct {
 	Acquire, Release int // of an uncontended lock
 	HandOver         int // of the next holder, between the call of release and the grant
+	// RoundTrips is the time of an acquire at a follower that is far away, by that of a round trip.
+	RoundTrips float64
 }
 
 // These are the names of workloads. Those of a single uncontended lock are the kinds of locks.
@@ -71,7 +73,19 @@ const (
 	Held     = "held"
 	Waiting  = "waiting"
 	Storm    = "storm"
+	Paths    = "paths"
+	Idle     = "idle"
+	Far      = "far"
+
+	NewValues = "new-values"
+	NewPaths  = "new-paths"
 )
+
+// Trip is the time of a round trip to a server that is far away.
+const Trip = 50 * time.Millisecond
+
+// Received is the figure of requests that the servers received while clients were idle.
+const Received = "received"
 
 // Counters returns the name of the workload with one number that so many clients increment all the
 // time.

@@ -37,7 +37,7 @@ func sample() *Report {
 			{"memory", "mutex", "curator", rounds(1600, 100, 400), ""},
 			{"memory", "mutex", "kazoo", nil, "did nothing"},
 		},
-		Requests: Requests{1, 2, 0},
+		Requests: Requests{1, 2, 0, 1.01},
 		Counts:   []Count{{"mutex", "docent", map[string]float64{"multi": 1, "delete": 1}}},
 	}
 }

@@ -81,6 +81,12 @@ func titles(workload string) string {
 		Held:    "10,000 locks held by one client",
 		Waiting: "1,000 acquires that wait, each for a lock of its own",
 		Storm:   "500 clients, each with a lock; the server is killed and started again",
+		Paths:   "paths that one client locks once each; the memory that stays, on the in-process server",
+		Idle:    "sessions that do nothing: the requests that the server receives",
+		Far: "one uncontended acquire and release at a follower, with " + Trip.String() +
+			" of network for each round trip",
+		NewValues: "mutex: one uncontended acquire and release, with a new value each time",
+		NewPaths:  "mutex: one acquire and release of a path that was never used before",
 	}[workload]; ok {
 		return title
 	}
@@ -94,6 +100,12 @@ func heads(workload string) []string {
 	case Storm:
 		return []string{"peer", "half hold again after", "all hold again after", "lost", "dials",
 			"dials in the busiest 100 ms"}
+	case Paths:
+		return []string{"peer", "paths", "per second", "heap that stays, each"}
+	case Idle:
+		return []string{"peer", "sessions", "requests per second", "of each in a sixth of its timeout"}
+	case Far:
+		return []string{"peer", "p50", "p99", "round trips", "p50 / Curator"}
 	case Queue:
 		return []string{"peer and waiters", "hand-overs/s", "p50", "p99", "queue filled in", "heap of each waiter"}
 	}
@@ -124,6 +136,15 @@ func (r *Report) numbers(workload string, s *Series) []string {
 		return []string{duration(s.middle(since(0.5))), duration(s.middle(since(1))),
 			fmt.Sprint(s.middle(figure("lost"))), fmt.Sprint(s.middle(figure("dials"))),
 			fmt.Sprint(s.middle(figure("busiest")))}
+	case Paths:
+		return []string{fmt.Sprint(s.middle(operations)), rate(s.middle(throughput)),
+			fmt.Sprintf("%.1f B", s.middle(figure("heap")))}
+	case Idle:
+		return []string{fmt.Sprint(s.middle(operations)), rate(s.middle(received)),
+			fmt.Sprintf("%.2f", s.middle(heartbeats))}
+	case Far:
+		return []string{duration(s.middle(median)), duration(s.p99()), fmt.Sprintf("%.2f", s.middle(roundTrips)),
+			typical(ratios(s, r.find(s.Setting, workload, "curator"), median))}
 	case Queue:
 		return []string{rate(s.middle(throughput)), duration(s.middle(median)), duration(s.p99()),
 			optional(duration, s.middle(figure("fill"))), optional(func(n float64) string {
@@ -150,6 +171,19 @@ func (r *Report) numbers(workload string, s *Series) []string {
 func since(part float64) measure {
 	return func(r peer.Result) float64 { return r.Latencies.Quantile(part).Seconds() - r.Figures["served"] }
 }
+
+func operations(r peer.Result) float64 { return float64(r.Ops) }
+
+// received returns the requests in a second while clients were idle.
+func received(r peer.Result) float64 { return r.Figures[Received] / r.Took.Seconds() }
+
+// heartbeats returns the requests of each idle session in a sixth of the session timeout.
+func heartbeats(r peer.Result) float64 {
+	return received(r) / float64(r.Ops) * (peer.SessionTimeout / 6).Seconds()
+}
+
+// roundTrips returns the median latency in round trips to a server that is far away.
+func roundTrips(r peer.Result) float64 { return median(r) / Trip.Seconds() }
 
 // typical returns the median of ratios as text.
 func typical(all []float64) string {

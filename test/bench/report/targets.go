@@ -87,6 +87,8 @@ const (
 	kib    = 1024
 	bytes  = " B"
 	perSec = "/s"
+
+	seconds = " s"
 )
 
 // Targets are all targets.
@@ -117,6 +119,23 @@ var Targets = []Target{
 	{"requests", "of the next holder at a hand-over", 0, false, "", exact(func(r Requests) int { return r.HandOver })},
 	{"hand-off in process, 16 goroutines", "throughput", 200_000, true, perSec, number(Local, "docent", throughput)},
 	speed(Local, "hand-off in process, 16 goroutines", "docent", "curator", 100),
+	speed(NewPaths, "a path never used before", "docent", "curator", 2),
+	speed(NewValues, "a new value of a mutex", "docent", "curator", 1.5),
+	{"5,000 waiters on one client", "all in the queue after", 1.5, false, seconds,
+		number(Queue, QueueOf("docent", 5000), figure("fill"))},
+	{"restart of the server, 500 clients", "locks lost", 0, false, "", number(Storm, "docent", figure("lost"))},
+	{"restart of the server, 500 clients", "half hold again after / zk.Lock", 1, false, times,
+		ratio(Storm, "docent", "zk.Lock", since(0.5))},
+	{"restart of the server, 500 clients", "all hold again after / zk.Lock", 1, false, times,
+		ratio(Storm, "docent", "zk.Lock", since(1))},
+	{"restart of the server, 500 clients", "dials in the busiest 100 ms / zk.Lock", 1, false, times,
+		ratio(Storm, "docent", "zk.Lock", figure("busiest"))},
+	{"paths locked once", "heap that stays, each", 16, false, bytes, number(Paths, "docent", figure("heap"))},
+	{"idle sessions", "requests of each in a sixth of its timeout", 1.05, false, "", number(Idle, "docent", heartbeats)},
+	{"a follower far away", "round trips to acquire", 1.2, false, "", func(r *Report, setting string) (float64, bool) {
+		return r.Requests.RoundTrips, setting == r.Settings[0].Name && r.Requests.RoundTrips > 0
+	}},
+	latency(Far, "a follower far away", "docent", "floor", 1.1),
 	{"10,000 held locks", "heap of each", 2 * kib, false, bytes, number(Held, "docent", figure("heap"))},
 	{"10,000 held locks", "goroutines of each", 0, false, "", number(Held, "docent", figure("goroutines"))},
 }
