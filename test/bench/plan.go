@@ -124,6 +124,7 @@ func plan(s report.Setting, n many) []workload {
 	all := []workload{
 		single("mutex"), single("read"), single("write"), single("semaphore"), single("semaphore-mutex"),
 		single("multi"), {name: report.Distinct, entries: distinct(loop("mutex", 1, 32)), commits: 2},
+		fresh(report.NewPaths, peer.FreshPath), fresh(report.NewValues, peer.FreshValue),
 		handover(report.Handover(2), 2), handover(report.Handover(16), 16),
 		contended(report.Contended(2), 2), contended(report.Contended(16), 16),
 	}
@@ -134,12 +135,11 @@ func plan(s report.Setting, n many) []workload {
 		contended(report.Contended(64), 64),
 		counters(1), counters(2), counters(16),
 		workload{name: report.Readers, entries: others(shared("mixed", 16, 1), "kazoo", "zk.Lock", "etcd"), commits: 2},
-		fresh(report.NewValues, peer.FreshValue), fresh(report.NewPaths, peer.FreshPath),
 	)
 	if s.Servers > 1 {
 		all = slices.DeleteFunc(all, func(w workload) bool {
-			return !slices.Contains([]string{"mutex", report.Distinct, report.Contended(16), report.Handover(2),
-				report.NewPaths}, w.name)
+			return !slices.Contains([]string{"mutex", report.Distinct, report.Contended(16), report.Handover(2)},
+				w.name)
 		})
 	}
 	if s.Servers > 1 && !s.Fsync {

@@ -12,7 +12,8 @@ import (
 
 // Job is a workload with its parameters. Peers in all languages do the same for it.
 type Job struct {
-	Name    string `word:"job"`     // loop, watch, queue, held, waiting, storm, paths, idle: see the files of these names
+	// Name is loop, watch, queue, held, waiting, storm, paths or idle: see the files of these names.
+	Name    string `word:"job"`
 	Servers string `word:"servers"` // addresses, separated by commas
 	Path    string `word:"path"`    // parent of the job's nodes, for this job only
 	// Kind is that of the lock: mutex, read, write, semaphore, semaphore-mutex, multi, handoff, mixed; or

@@ -131,7 +131,8 @@ var Targets = []Target{
 	{"restart of the server, 500 clients", "dials in the busiest 100 ms / zk.Lock", 1, false, times,
 		ratio(Storm, "docent", "zk.Lock", figure("busiest"))},
 	{"paths locked once", "heap that stays, each", 16, false, bytes, number(Paths, "docent", figure("heap"))},
-	{"idle sessions", "requests of each in a sixth of its timeout", 1.05, false, "", number(Idle, "docent", heartbeats)},
+	{"idle sessions", "requests of each in a sixth of its timeout", 1.05, false, "",
+		number(Idle, "docent", heartbeats)},
 	{"a follower far away", "round trips to acquire", 1.2, false, "", func(r *Report, setting string) (float64, bool) {
 		return r.Requests.RoundTrips, setting == r.Settings[0].Name && r.Requests.RoundTrips > 0
 	}},
