@@ -15,6 +15,7 @@ import (
 	"github.com/docent-zk/docent/recipes/condition"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/discovery"
+	"github.com/docent-zk/docent/recipes/ensembles"
 	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/recipes/inspect"
 	"github.com/docent-zk/docent/recipes/leader"
@@ -43,6 +44,17 @@ func TestRecipesRun(t *testing.T) {
 			require.Equal(t, 1, calls)
 		})
 	}
+}
+
+func TestEnsemblesRun(t *testing.T) {
+	ctx, east := connected(t)
+	_, west := connected(t)
+	calls := 0
+	require.NoError(t, withEnsembles(ctx, east, west, func(ctx context.Context) error {
+		calls++
+		return ctx.Err()
+	}))
+	require.Equal(t, 1, calls)
 }
 
 func TestConditionRuns(t *testing.T) {
@@ -178,6 +190,25 @@ func withKey(ctx context.Context, client *framework.Client, update func(context.
 	}
 	return customers.For("ann@example.org").Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
 		return update(ctx)
+	})
+}
+
+// end
+
+// fragment recipes-ensembles
+func withEnsembles(ctx context.Context, east, west *framework.Client, work func(context.Context) error) error {
+	set, err := ensembles.New([]ensembles.Ensemble{{Name: "east", Client: east}, {Name: "west", Client: west}})
+	if err != nil {
+		return err
+	}
+	lock, err := set.Lock("order-17", func(client *framework.Client) (recipes.Locker, error) {
+		return mutex.New(client, "/locks/order-17")
+	})
+	if err != nil {
+		return err
+	}
+	return lock.Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+		return work(ctx)
 	})
 }
 
