@@ -30,6 +30,7 @@ func main() {
 	quick := flag.Bool("quick", false, "measure for less than three minutes, and only print the targets")
 	rounds := flag.Int("rounds", 0, "rounds of each peer; 0 for the default")
 	long := flag.Duration("time", 0, "duration of a turn; 0 for the default")
+	sessions := flag.Int("sessions", 0, "number of idle sessions; 0 for the default")
 	only := flag.String("only", "", "measure only workloads whose names contain this")
 	docs := flag.String("docs", "../../docs", "the `folder` that the page is written to")
 	profile := flag.String("profile", "", "write a CPU profile of docent's peer to this `file`")
@@ -42,8 +43,10 @@ func main() {
 		signal.Ignore(os.Interrupt) // the benchmark ends its peers
 		err = profiled(*profile, func() error { return peer.Serve(context.Background(), *self, os.Stdin, os.Stdout) })
 	} else {
-		err = bench(ctx, options{effort: usual(*quick, *rounds, *long), quick: *quick, only: *only, docs: *docs,
-			profile: *profile})
+		err = bench(ctx, options{
+			effort: usual(*quick, *rounds, *sessions, *long),
+			quick:  *quick, only: *only, docs: *docs, profile: *profile,
+		})
 	}
 	if err != nil {
 		log.Fatalf("bench: %v", err)
@@ -51,15 +54,18 @@ func main() {
 }
 
 // usual replaces parameters that were not given by their defaults.
-func usual(quick bool, rounds int, long time.Duration) effort {
+func usual(quick bool, rounds, sessions int, long time.Duration) effort {
 	e := effort{rounds: 7, few: 3, long: 300 * time.Millisecond, budget: 14 * time.Minute,
-		many: many{paths: 1_000_000, sessions: 10_000}}
+		many: many{paths: 1_000_000, sessions: 2000}}
 	if quick {
 		e = effort{rounds: 3, few: 1, long: 100 * time.Millisecond, budget: 110 * time.Second,
 			many: many{paths: 20_000, sessions: 500}}
 	}
 	if rounds > 0 {
 		e.rounds = rounds
+	}
+	if sessions > 0 {
+		e.many.sessions = sessions
 	}
 	if long > 0 {
 		e.long = long
