@@ -17,9 +17,11 @@ SEEDS     := 1000
 SCHEDULES := 10000
 OFTEN     := 10000
 
+SITE_BASE := / # the path of the site on its server
+
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-zookeeper deps-browser deps-race deps-bench test verify prose unit contrib acceptance seeds single
-.PHONY: acceptance-page backends deps-backends browser commands ensemble chaos differential clients interop bench bench-quick bench-server
+.PHONY: help deps deps-zookeeper deps-browser deps-site deps-race deps-bench test verify prose unit contrib acceptance seeds single
+.PHONY: acceptance-page backends deps-backends browser site commands ensemble chaos differential clients interop bench bench-quick bench-server
 .PHONY: compare compare-quick deps-compare fix fuzz model deps-model
 
 help: ## print this list
@@ -51,8 +53,14 @@ contrib backends:
 			$(TEST) ./... && go mod tidy -diff) || exit; \
 	done
 
-browser: deps-browser ## test the page of docent serve with Chromium
+browser: deps-browser site ## test the page of docent serve, and the site, with Chromium
 	cd test/browser && go vet ./... && go run $(STATICCHECK) ./... && $(TEST) ./... && go mod tidy -diff
+
+site: deps-site site/node_modules/.package-lock.json ## make a site of all Markdown files in bin/site
+	cd site && npm exec -- vitepress build . --base $(SITE_BASE)
+
+site/node_modules/.package-lock.json: site/package.json site/package-lock.json
+	cd site && npm ci --ignore-scripts
 
 seeds: ## run simulations: 1,000 seeds, 10,000 schedules, 10,000 rounds; fewer in make test
 	ZKTEST_SEEDS=$(SEEDS) go test -count=1 -timeout 20m -run '^TestSimulated' ./recipes/... ./docs/porting
@@ -107,6 +115,9 @@ deps-zookeeper: ## install ZooKeeper, a JDK, Curator, kazoo, JUnit, pytest and a
 
 deps-browser: ## install Chromium and a C compiler (Debian)
 	@scripts/deps.sh browser
+
+deps-site: ## install npm (Debian)
+	@scripts/deps.sh site
 
 deps-backends: ## install etcd, Redis, PostgreSQL, MariaDB and a C compiler (Debian)
 	@scripts/deps.sh etcd redis sql

@@ -4,6 +4,7 @@
 #   zookeeper:  what the tests with real servers and those of docs/testing.md need: ZooKeeper, a JDK,
 #               Curator, kazoo, JUnit and pytest
 #   browser:    Chromium
+#   site:       npm
 #   etcd:       etcd
 #   redis:      Redis
 #   sql:        PostgreSQL and MariaDB
@@ -27,11 +28,11 @@ wants() {
 	return 1
 }
 
-wanted=${*:-zookeeper browser etcd redis sql}
+wanted=${*:-zookeeper browser site etcd redis sql}
 for name in $wanted; do
 	case $name in
-	race | zookeeper | browser | etcd | redis | sql | model) ;;
-	*) echo "deps.sh: $name: want race, zookeeper, browser, etcd, redis, sql or model" >&2 && exit 2 ;;
+	race | zookeeper | browser | site | etcd | redis | sql | model) ;;
+	*) echo "deps.sh: $name: want race, zookeeper, browser, site, etcd, redis, sql or model" >&2 && exit 2 ;;
 	esac
 done
 command -v "$(go env CC)" >/dev/null || missing gcc
@@ -46,6 +47,7 @@ if wants zookeeper; then
 	has_modules 'kazoo.client, pytest' || missing python3-pytest
 fi
 ! wants browser || command -v chromium >/dev/null || missing chromium
+! wants site || command -v npm >/dev/null || missing npm
 ! wants etcd || command -v etcd >/dev/null || missing etcd-server
 ! wants redis || command -v redis-server >/dev/null || missing redis-server
 ! wants model || command -v spin >/dev/null || missing spin

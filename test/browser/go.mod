@@ -8,6 +8,7 @@ require (
 	github.com/docent-zk/docent v0.0.0
 	github.com/prometheus/common v0.70.1
 	github.com/stretchr/testify v1.12.1
+	golang.org/x/net v0.57.0
 )
 
 require (

@@ -44,6 +44,13 @@ func build(t *testing.T) *tools {
 func newTools(t *testing.T) *tools {
 	t.Helper()
 	all := build(t)
+	all.browser = newBrowser(t)
+	return all
+}
+
+// newBrowser starts a browser.
+func newBrowser(t *testing.T) context.Context {
+	t.Helper()
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.UserDataDir(t.TempDir()))
 	if os.Getuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox)
@@ -57,8 +64,7 @@ func newTools(t *testing.T) *tools {
 	browser, stop := chromedp.NewContext(allocator)
 	t.Cleanup(stop)
 	require.NoError(t, chromedp.Do(browser), "start Chromium: see make deps")
-	all.browser = browser
-	return all
+	return browser
 }
 
 // site is a page that a process of docent serves.
@@ -117,6 +123,10 @@ func (s *tools) open(t *testing.T) *tab {
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:
 			b.complain(e.ExceptionDetails.Text)
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.ConsoleAPICalledTypeError {
+				b.complain(fmt.Sprint("console.error: ", consoleText(e.Args)))
+			}
 		case *log.EventEntryAdded:
 			if e.Entry.Level == log.EntryLevelError {
 				b.complain(e.Entry.Text + " " + e.Entry.URL)
@@ -126,6 +136,14 @@ func (s *tools) open(t *testing.T) *tab {
 	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
 	require.NoError(t, err)
 	return b
+}
+
+// consoleText returns what a script has written to the console.
+func consoleText(args []*runtime.RemoteObject) (text []string) {
+	for _, a := range args {
+		text = append(text, string(a.Value)+a.Description)
+	}
+	return text
 }
 
 func (b *tab) complain(text string) {
