@@ -1,6 +1,6 @@
-// Package docent is the front page of a library for coordination on Apache ZooKeeper in the manner
-// of Apache Curator: locks, leader election and registrations, on the same nodes as Curator's. This
-// package itself is empty.
+// Package docent is a library of distributed locks, leader election and registrations on Apache ZooKeeper,
+// in the manner of Apache Curator and on the same nodes. This package itself is empty: import the packages
+// below it.
 //
 // # What to import
 //

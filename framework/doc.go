@@ -1,5 +1,5 @@
-// Package framework manages a connection to ZooKeeper. Its [Client] keeps a session, opens another
-// one when it is lost, reports changes of its state, and repeats operations where that is safe.
+// Package framework manages the connection of a program to ZooKeeper. Its [Client] keeps a session, opens
+// another one when it is lost, reports changes of its state, and repeats operations where that is safe.
 // Curator: CuratorFramework.
 //
 //	client, err := framework.New("zk1:2181,zk2:2181,[::1]:2181/app", framework.WithLogger(logger))

@@ -1,4 +1,4 @@
-// Package promdocent passes the measurements of docent's clients and locks to Prometheus:
+// Package promdocent passes the measurements of docent's clients and locks to Prometheus.
 //
 //	metrics, err := promdocent.New(prometheus.DefaultRegisterer)
 //	...

@@ -273,3 +273,5 @@ func (o *inOrder) Connected() {
 	defer o.mu.Unlock()
 	o.connected = o.next
 }
+
+func TestScenarioOfTheExample(t *testing.T) { sim.Run(t, 3, nodesEnd) }

@@ -1,4 +1,4 @@
-// Package kratosdocent registers the programs of go-kratos in ZooKeeper, and finds them:
+// Package kratosdocent registers the programs of go-kratos in ZooKeeper, and finds them.
 //
 //	registry, err := kratosdocent.New(client, "/services")
 //	...

@@ -1,4 +1,4 @@
-// Package microdocent registers the programs of go-micro in ZooKeeper, and finds them:
+// Package microdocent registers the programs of go-micro in ZooKeeper, and finds them.
 //
 //	registry, err := microdocent.New(client, "/services")
 //	...
