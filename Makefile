@@ -4,7 +4,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
 PLAIN       := go test -count=1 -timeout 20m
 TEST        := $(PLAIN) -race
-MODULES     := contrib/otel contrib/prometheus examples/migrate examples/registries examples/service test/bench test/compare
+MODULES     := contrib/otel contrib/prometheus examples/migrate examples/registries examples/service test/bench test/compare test/outside
 BACKENDS    := contrib/etcdlock contrib/redislock contrib/sqllock
 MANY        := -p 4 # packages at the same time: they mostly wait
 NOSIM       := -skip '^TestSimulated' # simulations have their own servers and ignore ZOOKEEPER

@@ -1,6 +1,8 @@
 #!/bin/sh
 # Prints the commands that tag a release of all modules, or says why there can be none. Changes nothing.
+# With -prepare it has the modules below contrib require that version, and commits nothing.
 #
+#	scripts/release.sh -prepare v0.1.0
 #	scripts/release.sh v0.1.0
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,11 +13,27 @@ fail() {
 	failed=yes
 }
 
+prepare=
+if [ "${1-}" = -prepare ]; then
+	prepare=yes
+	shift
+fi
 version=${1-}
 number=${version#v}
 if ! printf '%s\n' "$version" | grep -Eq '^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.]+)?$'; then
-	echo "usage: scripts/release.sh v<major>.<minor>.<patch>" >&2
+	echo "usage: scripts/release.sh [-prepare] v<major>.<minor>.<patch>" >&2
 	exit 2
+fi
+
+# Other modules see the versions in these files, and not the replace beside them.
+if [ -n "$prepare" ]; then
+	for file in contrib/*/go.mod; do
+		go mod edit -require "github.com/docent-zk/docent@$version" "$file"
+	done
+	for file in contrib/*/go.mod test/*/go.mod examples/*/go.mod; do
+		(cd "${file%/go.mod}" && go mod tidy)
+	done
+	exit
 fi
 
 # entry prints what the changelog has of this version.

@@ -51,8 +51,9 @@ func git(t *testing.T, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func release(dir, version string) (string, error) {
-	out, err := exec.Command("sh", filepath.Join(dir, "scripts/release.sh"), version).CombinedOutput()
+func release(dir string, args ...string) (string, error) {
+	script := append([]string{filepath.Join(dir, "scripts/release.sh")}, args...)
+	out, err := exec.Command("sh", script...).CombinedOutput()
 	return string(out), err
 }
 
@@ -67,6 +68,23 @@ git tag -a -m 'docent v1.2.0' v1.2.0 `+head+`
 git push origin contrib/otel/v1.2.0 v1.2.0
 `, out)
 	require.Empty(t, git(t, dir, "tag"), "it tags nothing itself")
+}
+
+func TestReleaseIsPrepared(t *testing.T) {
+	dir := repository(t)
+	before := read(t, filepath.Join(dir, "contrib/otel/go.mod"))
+	write(t, dir, "contrib/otel/go.mod", strings.Replace(before, "v1.2.0", "v0.0.0", 1))
+	write(t, dir, "contrib/otel/doc.go", "package otel\n\nimport _ \"github.com/docent-zk/docent\"\n")
+	write(t, dir, "doc.go", "package docent\n")
+	write(t, dir, "examples/a/go.mod", "module example.org/a\n")
+	out, err := release(dir, "-prepare", "v1.2.0")
+	require.NoError(t, err, out)
+	after := read(t, filepath.Join(dir, "contrib/otel/go.mod"))
+	require.Contains(t, after, "require github.com/docent-zk/docent v1.2.0")
+	require.Contains(t, after, "replace github.com/docent-zk/docent => ../..")
+	commit(t, dir)
+	out, err = release(dir, "v1.2.0")
+	require.NoError(t, err, out)
 }
 
 func TestReleaseRefusesWhatIsNotReady(t *testing.T) {
