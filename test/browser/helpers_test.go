@@ -82,9 +82,14 @@ var told = regexp.MustCompile(`is (http://\S+/)`)
 // serve starts docent serve for a tree of this test.
 func (s *tools) serve(t *testing.T, args ...string) *site {
 	t.Helper()
-	root := testzk.Path(t)
+	return s.serveTree(t, testzk.Connect(), testzk.Path(t), args...)
+}
+
+// serveTree starts docent serve for a tree of some servers.
+func (s *tools) serveTree(t *testing.T, connect, root string, args ...string) *site {
+	t.Helper()
 	cmd := exec.Command(s.docent, append([]string{
-		"--connect", testzk.Connect(), "serve", "--listen", "127.0.0.1:0", "--interval", "100ms", root,
+		"--connect", connect, "serve", "--listen", "127.0.0.1:0", "--interval", "100ms", root,
 	}, args...)...)
 	errs, err := cmd.StderrPipe()
 	require.NoError(t, err)
@@ -101,7 +106,7 @@ func (s *tools) serve(t *testing.T, args ...string) *site {
 	})
 	require.NoError(t, err)
 	require.NotNil(t, found, line)
-	client := testzk.Connected(t, testzk.Connect())
+	client := testzk.Connected(t, connect)
 	return &site{t: t, tools: s, client: client, root: root, address: found[1], pid: cmd.Process.Pid}
 }
 
@@ -215,13 +220,20 @@ func (b *tab) live() {
 // shoot makes a screenshot.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
-	picture, err := chromedp.Run(b.within(), chromedp.FullScreenshot(100))
-	require.NoError(b.t, err)
+	picture := b.picture()
 	dir := os.Getenv("DOCENT_SCREENSHOTS")
 	if dir == "" {
 		dir = b.t.TempDir()
 	}
 	require.NoError(b.t, os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600))
+}
+
+// picture returns a picture of the whole page: PNG.
+func (b *tab) picture() []byte {
+	b.t.Helper()
+	picture, err := chromedp.Run(b.within(), chromedp.FullScreenshot(100))
+	require.NoError(b.t, err)
+	return picture
 }
 
 func newMutex(t testing.TB, c *framework.Client, path, data string) *mutex.Mutex {
