@@ -18,6 +18,8 @@ const (
 	width    = 18 * vg.Centimeter
 	height   = 10 * vg.Centimeter
 	barWidth = 9 // points
+
+	legendRoom = 4 * vg.Centimeter // from the right; the axis at the left is a part of it
 )
 
 // peersOf are all peers in plots, so that each has the same colour in all of them.
@@ -66,7 +68,8 @@ func (r *Report) Plots(setting, folder string) (all []Plot, err error) {
 func (r *Report) bars(setting, title, unit string, groups []group, m measure, scale float64) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.Y.Label.Text, p.Y.Min = title, unit, 0
-	p.Legend.Top = true
+	// The names begin at the right of the colours. So a font that is wider than the one here covers none.
+	p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, true, width-legendRoom
 	var labels []string
 	for _, g := range groups {
 		labels = append(labels, g.name)
