@@ -68,7 +68,8 @@ func TestEveryPackageBeginsWithASummary(t *testing.T) {
 		case strings.HasPrefix(folder, "cmd/"):
 			assert.True(t, strings.HasPrefix(summary, "Command "+filepath.Base(folder)+" "), "%s: %q", folder, summary)
 		default:
-			assert.True(t, strings.HasPrefix(strings.ToLower(summary), filepath.Base(folder)+" "), "%s: %q", folder, summary)
+			name := filepath.Base(folder) + " "
+			assert.True(t, strings.HasPrefix(strings.ToLower(summary), name), "%s: %q", folder, summary)
 		}
 	}
 }

@@ -59,7 +59,8 @@ func TestPictureOfThePage(t *testing.T) {
 	require.NoError(t, err)
 	size, err := png.DecodeConfig(bytes.NewReader(written))
 	require.NoError(t, err)
-	assert.Equal(t, []int{pictureWidth, pictureHeight}, []int{size.Width, size.Height}, "go test -run TestPicture -update")
+	got := []int{size.Width, size.Height}
+	assert.Equal(t, []int{pictureWidth, pictureHeight}, got, "go test -run TestPicture -update")
 	assert.Empty(t, b.complaints())
 }
 

@@ -207,8 +207,8 @@ func TestSiteInABrowser(t *testing.T) {
 		b.run(
 			chromedp.Click(chromedp.CSS(".DocSearch-Button")),
 			chromedp.SendKeys(chromedp.CSS("#localsearch-input"), c.search))
-		b.becomes(fmt.Sprintf(
-			`[...document.querySelectorAll("#localsearch-list .title")].some((e) => e.innerText.includes(%q))`, c.finds))
+		const found = `[...document.querySelectorAll("#localsearch-list .title")].some((e) => e.innerText.includes(%q))`
+		b.becomes(fmt.Sprintf(found, c.finds))
 		assert.Empty(t, b.complaints(), c.page)
 	}
 	for name, page := range pages {

@@ -72,7 +72,8 @@ func prepared(t *testing.T) string {
 	write(t, dir, "CHANGELOG.md", "# Changelog\n\n"+entry)
 	command(t, dir, nil, "scripts/release.sh", "-prepare", version)
 	for _, args := range [][]string{
-		{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a"},
+		{"init", "-q"}, {"add", "-A"},
+		{"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a"},
 	} {
 		command(t, dir, nil, "git", args...)
 	}
