@@ -60,7 +60,7 @@ site: deps-site site/node_modules/.package-lock.json ## make a site of all Markd
 	cd site && npm exec -- vitepress build . --base $(SITE_BASE)
 
 site/node_modules/.package-lock.json: site/package.json site/package-lock.json
-	cd site && npm ci --ignore-scripts
+	cd site && npm install --no-save --ignore-scripts # npm ci refuses a lock without packages of other systems
 
 seeds: ## run simulations: 1,000 seeds, 10,000 schedules, 10,000 rounds; fewer in make test
 	ZKTEST_SEEDS=$(SEEDS) go test -count=1 -timeout 20m -run '^TestSimulated' ./recipes/... ./docs/porting
