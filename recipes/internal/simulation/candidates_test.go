@@ -27,7 +27,7 @@ func (w *worker) elect(ctx context.Context) {
 		election := must(leader.New(w.current().client, electionPath, opts...))
 		err := election.Run(ctx, func(ctx context.Context, t *leader.Term) error {
 			if inside.Add(1) > 1 {
-				w.t.Errorf("%s: calls overlap", w.id)
+				w.errorf("%s: calls overlap", w.id)
 			}
 			defer inside.Add(-1)
 			w.lead(t, electionPath)
@@ -43,7 +43,7 @@ func (w *worker) elect(ctx context.Context) {
 			return nil
 		})
 		if ctx.Err() == nil && !oneOf(err, framework.ErrClosed) {
-			w.t.Errorf("%s: Run returned %v", w.id, err)
+			w.errorf("%s: Run returned %v", w.id, err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -59,7 +59,7 @@ func (w *worker) latch(ctx context.Context) {
 		}
 		_ = l.Close()
 		if heard.Load() != nil {
-			w.t.Errorf("%s: the end of a term was not reported", w.id)
+			w.errorf("%s: the end of a term was not reported", w.id)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -73,9 +73,9 @@ func (w *worker) listen(l *leader.Latch) *atomic.Pointer[leader.Term] {
 		begins, is := c.Err == nil, open.Load()
 		switch {
 		case begins && is != nil, !begins && is != c.Term:
-			w.t.Errorf("%s: a term is reported (begins: %v) while another has not ended: %v", w.id, begins, is != nil)
+			w.errorf("%s: a term is reported (begins: %v) while another has not ended: %v", w.id, begins, is != nil)
 		case !begins && c.Term.Err() == nil:
-			w.t.Errorf("%s: the end of a valid term is reported", w.id)
+			w.errorf("%s: the end of a valid term is reported", w.id)
 		}
 		if open.Store(nil); begins {
 			open.Store(c.Term)

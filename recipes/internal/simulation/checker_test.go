@@ -81,13 +81,19 @@ type checker struct {
 // tokens has the largest tokens of a read-write lock.
 type tokens struct{ writer, any int64 }
 
-func newChecker(t *testing.T, srv *zktest.Server) *checker {
+// newChecker returns a checker. others are called with each transaction, too.
+func newChecker(t *testing.T, srv *zktest.Server, others ...func([]zktest.Change)) *checker {
 	c := &checker{
 		t: t, begun: time.Now(), nodes: map[string]*node{}, queues: map[string]map[string]*node{},
 		holders: map[string][]*record{}, current: map[string][]*record{}, latest: map[string]*record{},
 		largest: map[string]tokens{}, guarded: map[string]int64{},
 	}
-	srv.OnCommit(c.commit)
+	srv.OnCommit(func(zxid int64, changes []zktest.Change) {
+		c.commit(zxid, changes)
+		for _, other := range others {
+			other(changes)
+		}
+	})
 	return c
 }
 

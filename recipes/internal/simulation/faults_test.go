@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -9,93 +10,238 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// disturb applies the scenario's faults one after another. calm stops the faults that go on.
-func (s *simulation) disturb() (calm func()) {
-	stop := make(chan struct{})
-	var moving sync.WaitGroup
-	if s.restless {
-		random := fork(s.random)
-		moving.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(upTo(random, 300*time.Millisecond)):
-				}
-				c := s.srv.Client(s.members[random.IntN(len(s.members))].name)
-				[]func(){c.Drop, c.Reset}[random.IntN(2)]()
-			}
-		})
-	}
-	for range s.faults {
-		time.Sleep(upTo(s.random, 2*time.Second))
-		m := s.members[s.random.IntN(len(s.members))]
-		switch {
-		case s.closing && s.random.IntN(6) == 0:
-			m.close()
-			m.open()
-		case s.taking && s.random.IntN(6) == 0:
-			s.take(s.srv.Client(m.name))
-		case s.random.IntN(8) == 0:
-			s.setLimit(s.random.IntN(4))
-		case s.random.IntN(6) == 0:
-			s.harmServer()
-		default:
-			s.strikes.Strike(s.srv.Client(m.name))
+// harm is a kind of fault. do makes one, at the client m or elsewhere. One that lasts ends by itself,
+// or at the end of all.
+type harm struct {
+	name string
+	do   func(h *harms, m *member, link *zktest.Client)
+}
+
+// requestHarms are the faults of single requests, which the table of hits has.
+var requestHarms = []string{"lost", "answer lost", "late", "reset"}
+
+var harmKinds = []harm{
+	{"lost", func(h *harms, m *member, _ *zktest.Client) { h.onRequest(m, "lost", fault.DropBefore()) }},
+	{"answer lost", func(h *harms, m *member, _ *zktest.Client) { h.onRequest(m, "answer lost", fault.DropAfter()) }},
+	{"late", func(h *harms, m *member, _ *zktest.Client) { h.onRequest(m, "late", fault.Delay(h.length())) }},
+	{"reset", func(h *harms, m *member, _ *zktest.Client) { h.onRequest(m, "reset", fault.Reset()) }},
+	{"drop", func(_ *harms, _ *member, c *zktest.Client) { c.Drop() }},
+	{"expiry", func(h *harms, _ *member, c *zktest.Client) { h.expire(c) }},
+	{"move", func(_ *harms, _ *member, c *zktest.Client) {
+		for _, s := range c.Sessions() {
+			_ = s.Move() // fails if it has ended
 		}
+	}},
+	{"events late", func(h *harms, _ *member, c *zktest.Client) { c.HoldEvents(); h.later(c.ReleaseEvents) }},
+	{"cut", func(h *harms, _ *member, c *zktest.Client) { c.Cut(); h.later(c.Heal) }},
+	{"answers cut", func(h *harms, _ *member, c *zktest.Client) { c.CutReplies(); h.later(c.Heal) }},
+	{"requests cut", func(h *harms, _ *member, c *zktest.Client) { c.CutRequests(); h.later(c.Heal) }},
+	{"pause", func(h *harms, _ *member, c *zktest.Client) { c.Freeze(); h.later(c.Thaw) }},
+	{"refusal", func(h *harms, _ *member, c *zktest.Client) {
+		c.Refuse(true)
+		c.Drop()
+		h.later(func() { c.Refuse(false) })
+	}},
+	{"node deleted", func(h *harms, _ *member, _ *zktest.Client) { h.deleteNode() }},
+	{"node changed", func(h *harms, _ *member, _ *zktest.Client) { h.changeNode() }},
+	{"client closed", func(_ *harms, m *member, _ *zktest.Client) { m.current().close(); m.open() }},
+	{"limit", func(h *harms, _ *member, _ *zktest.Client) { h.setLimit(h.random.IntN(4)) }},
+	{"restart", func(h *harms, _ *member, _ *zktest.Client) { require.NoError(h.t, h.srv.Restart()) }},
+	{"stop", func(h *harms, _ *member, _ *zktest.Client) {
+		h.srv.Stop()
+		h.later(func() { _ = h.srv.Start() })
+	}},
+	{"read-only", func(h *harms, _ *member, _ *zktest.Client) {
+		h.srv.SetReadOnly(true)
+		h.later(func() { h.srv.SetReadOnly(false) })
+	}},
+	{"server pause", func(h *harms, _ *member, _ *zktest.Client) {
+		h.srv.Pause()
+		order := zktest.ResumeOrder(h.random.IntN(2))
+		h.later(func() { h.srv.Resume(order) })
+	}},
+	{"ensemble", func(h *harms, _ *member, _ *zktest.Client) { sim.Disturb(h.srv, h.random, h.longest) }},
+	{"short timeouts", func(h *harms, _ *member, _ *zktest.Client) {
+		h.boundTimeouts(sessionTimeout/3 + upTo(h.random, sessionTimeout*2/3))
+	}},
+}
+
+// harms makes the faults of one run.
+type harms struct {
+	*simulation
+	random *rand.Rand
+	rules  []aimed
+	made   map[string]int // faults by kind
+	stop   chan struct{}
+	moving sync.WaitGroup
+}
+
+// aimed is a rule with what it is aimed at.
+type aimed struct {
+	*fault.Rule
+	cell
+}
+
+func newHarms(s *simulation) *harms {
+	return &harms{simulation: s, random: fork(s.random), made: map[string]int{}, stop: make(chan struct{})}
+}
+
+// make makes the faults one after another.
+func (h *harms) make() {
+	if h.restless {
+		random := fork(h.random)
+		h.moving.Go(func() { h.move(random) })
 	}
-	s.setLimit(2)
-	time.Sleep(2 * sessionTimeout)
-	s.srv.ResetFaults()
-	return func() {
-		close(stop)
-		moving.Wait()
+	for range h.number {
+		time.Sleep(upTo(h.random, h.pause))
+		kind := h.faults[h.random.IntN(len(h.faults))]
+		m := h.members[h.random.IntN(len(h.members))]
+		kind.do(h, m, h.srv.Client(m.name))
+		h.made[kind.name]++
+	}
+	time.Sleep(h.plan.longest)
+	h.calmDown()
+}
+
+func (h *harms) boundTimeouts(most time.Duration) {
+	for _, f := range h.srv.Members() {
+		f.SetSessionTimeouts(time.Second, most)
 	}
 }
 
-// harmServer applies a random fault to all servers or to a follower.
-func (s *simulation) harmServer() {
-	r := s.random
-	switch n := r.IntN(5); {
-	case n == 0:
-		require.NoError(s.t, s.srv.Restart())
-	case n == 1:
-		s.srv.Stop()
-		time.Sleep(upTo(r, sessionTimeout))
-		require.NoError(s.t, s.srv.Start())
-	case n == 2:
-		s.srv.SetReadOnly(true)
-		time.Sleep(upTo(r, sessionTimeout))
-		s.srv.SetReadOnly(false)
-	case n == 3 || len(s.followers) == 0:
-		s.srv.Pause()
-		time.Sleep(upTo(r, 2*sessionTimeout))
-		s.srv.Resume(zktest.ResumeOrder(r.IntN(2)))
-	default:
-		f := s.followers[r.IntN(len(s.followers))]
-		f.Freeze()
-		time.AfterFunc(upTo(r, sessionTimeout), f.Thaw)
+// move makes clients change servers until stop is closed.
+func (h *harms) move(random *rand.Rand) {
+	for {
+		select {
+		case <-h.stop:
+			return
+		case <-time.After(upTo(random, 300*time.Millisecond)):
+		}
+		c := h.srv.Client(h.members[random.IntN(len(h.members))].name)
+		[]func(){c.Drop, c.Reset}[random.IntN(2)]()
 	}
 }
 
-// take expires a client's sessions, or deletes a lock node of any client.
-func (s *simulation) take(c *zktest.Client) {
-	if s.random.IntN(2) == 0 {
-		for _, session := range c.Sessions() {
-			s.checker.takeAway(session.Ephemerals, func() { _ = session.Expire() })
-		}
+// calmDown undoes all faults.
+func (h *harms) calmDown() {
+	close(h.stop)
+	h.moving.Wait()
+	h.setLimit(2)
+	_ = h.srv.Start()
+	h.srv.Resume(zktest.ExpireFirst)
+	h.srv.SetReadOnly(false)
+	sim.Calm(h.srv)
+	h.boundTimeouts(time.Hour)
+	for _, r := range h.rules {
+		r.Remove()
+	}
+	for _, m := range h.members {
+		c := h.srv.Client(m.name)
+		c.Heal()
+		c.Thaw()
+		c.Refuse(false)
+		c.ReleaseEvents()
+	}
+}
+
+func (h *harms) length() time.Duration { return upTo(h.random, h.plan.longest) }
+
+// later ends a fault.
+func (h *harms) later(undo func()) { time.AfterFunc(h.length(), undo) }
+
+// forget lets the servers know neither containers nor persistent watches nor requests of several reads.
+func (h *harms) forget() {
+	if !h.old {
 		return
 	}
-	all := directories()
-	dir := all[s.random.IntN(len(all))]
-	names, _ := s.srv.Children(dir)
-	names = slices.DeleteFunc(names, func(name string) bool { return !isLockNode(dir + "/" + name) })
-	number := func(name string) string { return name[len(name)-10:] }
+	for _, op := range []fault.Op{fault.OpCreateContainer, fault.OpAddWatch, fault.OpSetWatches2, fault.OpMultiRead} {
+		h.srv.On(fault.Match{Op: op, Times: fault.Always}, fault.Fail(zktest.Unimplemented))
+	}
+}
+
+// onRequest makes a fault of one of the next requests of a kind that a recipe that takes part sends,
+// or of those that any client sends.
+func (h *harms) onRequest(m *member, name string, action fault.Action) {
+	recipe := h.recipes[h.random.IntN(len(h.recipes))]
+	if len(recipe.requests) == 0 || h.random.IntN(4) == 0 {
+		recipe = clients
+	}
+	request := recipe.requests[h.random.IntN(len(recipe.requests))]
+	match := request.match()
+	if h.random.IntN(4) > 0 { // otherwise the request of any client
+		match.Client = m.name
+	}
+	match.Skip = h.random.IntN(2)
+	if recipe == clients {
+		match.Skip = 0
+	}
+	h.rules = append(h.rules, aimed{h.srv.On(match, action), cell{recipe.name, request.name, name}})
+	if request.reconnect {
+		h.srv.Client(m.name).Drop()
+	}
+}
+
+// hits returns the faults that have met a request, and the others.
+func (h *harms) hits() hits {
+	all := hits{}
+	for _, r := range h.rules {
+		all[r.cell] += r.Hits()
+	}
+	for kind, n := range h.made {
+		if !slices.Contains(requestHarms, kind) {
+			for _, r := range h.recipes {
+				all[cell{r.name, "", kind}] += n
+			}
+		}
+	}
+	return all
+}
+
+// expire ends the sessions of a client.
+func (h *harms) expire(c *zktest.Client) {
+	for _, session := range c.Sessions() {
+		h.checker.takeAway(session.Ephemerals, func() { _ = session.Expire() })
+	}
+}
+
+// node returns a random node that a recipe has made, or nothing.
+func (h *harms) node() string {
+	dirs := h.directories()
+	if h.has("kept node") {
+		dirs = append(dirs, keptPath)
+	}
+	if h.has("group") {
+		dirs = append(dirs, groupPath)
+	}
+	if len(dirs) == 0 {
+		return ""
+	}
+	dir := dirs[h.random.IntN(len(dirs))]
+	names, _ := h.srv.Children(dir)
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return !isLockNode(dir+"/"+name) && dir != keptPath && dir != groupPath
+	})
+	number := func(name string) string { return name[max(0, len(name)-10):] }
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(number(a), number(b)) })
-	if len(names) > 0 {
-		p := dir + "/" + names[s.random.IntN(len(names))]
-		s.checker.takeAway([]string{p}, func() { _ = s.srv.Delete(p) })
+	if len(names) == 0 {
+		return ""
+	}
+	return dir + "/" + names[h.random.IntN(len(names))]
+}
+
+func (h *harms) deleteNode() {
+	if p := h.node(); p != "" {
+		h.checker.takeAway([]string{p}, func() { _ = h.srv.Delete(p) })
+	}
+}
+
+// changeNode changes the data of a node, as a revocation does.
+func (h *harms) changeNode() {
+	if p := h.node(); p != "" {
+		_ = h.srv.Set(p, []byte("__REVOKE__"))
 	}
 }

@@ -15,144 +15,124 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/fault"
-	"github.com/docent-zk/docent/zktest/sim"
 )
 
 const (
 	sessionTimeout = 4 * time.Second
 	patience       = 10 * time.Second // bounds the acquire of a free lock
+	longest        = 5 * time.Minute  // bounds all calls, from the end of the faults
 )
 
-// scenario describes a simulation.
-type scenario struct {
-	aim     *testlock.Aim
-	menu    []action
-	members int // clients
-	workers int // goroutines of each client
-	turns   int // of each worker
-	faults  int
-
-	followers int  // servers that lag behind
-	restless  bool // clients move from server to server all the time
-	closing   bool // clients are closed and replaced
-	taking    bool // the test expires sessions and deletes nodes
-	elections bool
-	foreign   bool // the locks' paths have data and other children
-	ending    bool // the sequence counters of the paths are near their end
-}
-
-// aim aims faults at the requests of all recipes and of reconnects.
-func aim(t *testing.T) *testlock.Aim {
-	return testlock.NewAim(t, fault.OpMulti, fault.OpCreate, fault.OpDelete, fault.OpGetChildren2, fault.OpGetData,
-		fault.OpExists, fault.OpSync, fault.OpSetWatches, fault.OpConnect, fault.AnyOp)
-}
-
-// reaping makes the server delete empty containers soon.
-var reaping = zktest.WithConfig("znode.container.checkIntervalMs", "300")
-
-// All recipes run on one server.
-func TestSimulatedRecipes(t *testing.T) {
-	aim := aim(t)
-	sim.Run(t, 6, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		run(t, srv, random, scenario{
-			aim: aim, menu: everything, members: 3, workers: 3, turns: 15, faults: 18,
-			closing: random.IntN(3) == 0, taking: random.IntN(3) == 0, elections: random.IntN(3) == 0,
-			foreign: random.IntN(3) == 0, ending: random.IntN(3) == 0,
-		})
-	}, reaping)
-}
-
-// All recipes run on a server and a follower that lags behind.
-func TestSimulatedRecipesWithAFollower(t *testing.T) {
-	aim := aim(t)
-	sim.Run(t, 6, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		run(t, srv, random, scenario{
-			aim: aim, menu: everything, members: 3, workers: 3, turns: 15, faults: 18, followers: 1,
-			closing: random.IntN(3) == 0, taking: random.IntN(3) == 0, elections: random.IntN(3) == 0,
-			ending: random.IntN(3) == 0,
-		})
-	}, reaping)
-}
-
-// All recipes run while clients move from server to server all the time.
-func TestSimulatedRestlessClients(t *testing.T) {
-	for _, compat := range []zktest.Compat{zktest.V39, zktest.V38} {
-		t.Run(fmt.Sprint(compat), func(t *testing.T) {
-			aim := aim(t)
-			sim.Run(t, 4, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-				run(t, srv, random, scenario{
-					aim: aim, menu: everything, members: 3, workers: 3, turns: 15, faults: 10, followers: 2,
-					restless:  true,
-					elections: random.IntN(4) == 0, ending: random.IntN(3) == 0,
-				})
-			}, reaping, zktest.WithCompat(compat))
-		})
-	}
-}
-
-// Semaphores are used while clients move from server to server all the time.
-func TestSimulatedRestlessPermits(t *testing.T) {
-	aim := aim(t)
-	sim.Run(t, 6, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
-		run(t, srv, random, scenario{
-			aim: aim, menu: onlyPermits, members: 3, workers: 4, turns: 24, faults: 10, followers: 2, restless: true,
-		})
-	}, reaping)
-}
-
-// simulation is a running scenario.
+// simulation is one run.
 type simulation struct {
-	scenario
+	plan
 	t         *testing.T
 	srv       *zktest.Server
 	random    *rand.Rand
+	all       context.Context // ends all calls if the run hangs
 	checker   *checker
-	strikes   *testlock.Faults // at clients and their requests
+	harms     *harms
 	followers []*zktest.Follower
 	members   []*member
+	calm      *member // has no faults
 	metrics   testzk.Metrics
+	late      sync.WaitGroup // calls that may last until the end of the run
+
+	counts  countDown
+	parties parties
+	meeting meeting
+	shop    shop
+	sum     sum
+	kept    kept
+	gate    gate
+
+	mu    sync.Mutex
+	calls map[string]int // that are running, by what they do
 }
 
-func run(t *testing.T, srv *zktest.Server, random *rand.Rand, sc scenario) {
-	s := &simulation{scenario: sc, t: t, srv: srv, random: random, checker: newChecker(t, srv)}
-	s.strikes = sc.aim.Faults(t, srv, random, sessionTimeout)
+// run is one run. It returns how often each fault has met which request.
+func run(t *testing.T, srv *zktest.Server, random *rand.Rand, p plan) hits {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := &simulation{plan: p, t: t, srv: srv, random: random, all: ctx, calls: map[string]int{}}
+	s.checker = newChecker(t, srv, s.gate.commit)
+	s.harms = newHarms(s)
 	s.prepare()
 	var working, electing sync.WaitGroup
-	candidacy, stop := context.WithCancel(t.Context())
+	candidacy, stop := context.WithCancel(ctx)
 	defer stop()
 	check := s.candidates(candidacy, &electing)
+	menu := s.menu()
 	for _, m := range s.members {
-		for i := range sc.workers {
-			w := s.worker(m, fmt.Sprint("w", i))
-			working.Go(func() { w.run(sc.menu, sc.turns) })
+		for i := range p.workers {
+			w := m.worker(fmt.Sprint("w", i))
+			working.Go(func() { w.run(menu, p.turns) })
+		}
+		if s.has("double barrier") {
+			w := m.worker("d")
+			s.late.Go(w.meet)
 		}
 	}
-	calm := s.disturb()
+	s.harms.make()
+	impatience := time.AfterFunc(longest, func() {
+		s.errorf("calls hang: %s", s.list())
+		cancel()
+	})
+	worked := make(chan struct{})
+	if s.has("condition") {
+		s.late.Go(func() { s.shop.fill(s, worked) })
+	}
 	working.Wait()
-	calm()
+	close(worked)
 	s.setLimit(fixedLimit)
+	s.letAllGo()
+	s.late.Wait()
+	impatience.Stop()
 	time.Sleep(2 * sessionTimeout)
 	stop()
 	electing.Wait()
-	time.Sleep(5 * sessionTimeout)
+	time.Sleep(3 * sessionTimeout)
 	check()
-	s.checker.finish()
 	s.finish()
+	return s.harms.hits()
 }
 
-// prepare creates the nodes that exist before the first client connects.
+func (s *simulation) errorf(format string, args ...any) { s.checker.errorf(format, args...) }
+
+// running adds a call to those that are running, until end is called.
+func (s *simulation) running(call string) (end func()) {
+	add := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.calls[call] += n; s.calls[call] == 0 {
+			delete(s.calls, call)
+		}
+	}
+	add(1)
+	return func() { add(-1) }
+}
+
+func (s *simulation) list() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for call, n := range s.calls {
+		all = append(all, fmt.Sprintf("%d x %s", n, call))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// prepare creates the nodes that exist before the first client connects, and the clients.
 func (s *simulation) prepare() {
 	require.NoError(s.t, s.srv.Create(limitPath, number(fixedLimit)))
 	s.setLimit(fixedLimit)
 	for _, p := range append(slices.Clone(multiPaths), rwPath) {
 		require.NoError(s.t, s.srv.Create(dataPath+p, nil))
 	}
-	for _, dir := range directories() {
+	for _, dir := range s.directories() {
 		if s.foreign && s.random.IntN(2) == 0 {
 			s.fill(dir)
 		}
@@ -161,31 +141,27 @@ func (s *simulation) prepare() {
 			require.NoError(s.t, s.srv.SetSequence(dir, int32(1<<31-1-s.random.IntN(12))))
 		}
 	}
+	s.counts.n, s.parties.n = 2+s.random.IntN(5), 2+s.random.IntN(2)
 	servers := []string{s.srv.MemAddr()}
-	for range s.scenario.followers {
-		f := s.srv.Follower(upTo(s.random, time.Second))
+	for range s.plan.followers {
+		f := s.srv.Follower(upTo(s.random, s.lag))
 		s.followers, servers = append(s.followers, f), append(servers, f.MemAddr())
 	}
-	for i := range s.scenario.members {
-		m := &member{
-			t: s.t, srv: s.srv, name: fmt.Sprint("c", i), servers: strings.Join(servers, ","), random: fork(s.random),
-			options: []framework.Option{
-				framework.WithMetrics(&s.metrics),
-				framework.WithLossPolicy(framework.LossPolicy(max(0, s.random.IntN(4)-2))),
-			},
+	if s.plan.followers > 0 && s.random.IntN(2) == 0 {
+		s.srv.Leader().SetLag(upTo(s.random, s.lag/4))
+	}
+	s.harms.forget()
+	s.calm = &member{simulation: s, name: "calm", servers: s.srv.MemAddr(), random: fork(s.random)}
+	s.calm.open()
+	for i := range s.plan.members {
+		m := &member{simulation: s, name: fmt.Sprint("c", i), random: fork(s.random)}
+		m.servers = strings.Join(servers, ",")
+		if s.random.IntN(4) == 0 {
+			m.servers = servers[s.random.IntN(len(servers))]
 		}
 		m.open()
 		s.members = append(s.members, m)
 	}
-}
-
-// directories returns the paths of all directories with lock nodes.
-func directories() []string {
-	all := append(slices.Clone(multiPaths), nestedPath, rwPath, electionPath, latchPath)
-	for _, p := range []string{sharedPath, slotsPath, fixedPath} {
-		all = append(all, p+"/locks", p+"/leases")
-	}
-	return all
 }
 
 // fill gives a directory data and children that are no lock nodes.
@@ -202,67 +178,90 @@ func (s *simulation) setLimit(n int) { require.NoError(s.t, s.srv.Set(limitPath,
 
 func number(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 
-func (s *simulation) worker(m *member, id string) *worker {
-	return &worker{member: m, id: m.name + "." + id, random: fork(s.random), checker: s.checker}
-}
-
 // candidates runs and observes elections until ctx ends. check checks the last reports of the
 // observers.
 func (s *simulation) candidates(ctx context.Context, electing *sync.WaitGroup) (check func()) {
-	if !s.elections {
-		return func() {}
-	}
-	c := must(framework.New(s.srv.MemAddr(), framework.WithDialer(s.srv.Client("observer").DialContext),
-		framework.WithSessionTimeout(sessionTimeout)))
-	observing, stop := context.WithCancel(context.Background())
+	paths := map[string]string{"election": electionPath, "latch": latchPath}
 	observers := map[string]*observer{}
-	for _, p := range []string{electionPath, latchPath} {
-		observers[p] = observe(observing, c, p)
+	observing, stop := context.WithCancel(context.Background())
+	for _, r := range s.recipes {
+		if p, ok := paths[r.name]; ok {
+			observers[p] = observe(observing, s.calm.current().client, p)
+		}
 	}
 	for _, m := range s.members {
-		for i := range 2 {
-			w := s.worker(m, fmt.Sprint("e", i))
-			electing.Go(func() { w.elect(ctx) })
+		if s.has("election") {
+			for i := range 2 {
+				w := m.worker(fmt.Sprint("e", i))
+				electing.Go(func() { w.elect(ctx) })
+			}
 		}
-		w := s.worker(m, "l")
-		electing.Go(func() { w.latch(ctx) })
+		if s.has("latch") {
+			w := m.worker("l")
+			electing.Go(func() { w.latch(ctx) })
+		}
 	}
 	return func() {
 		for p, o := range observers {
 			if node := o.node.Load(); node == nil || *node != "" {
-				s.t.Errorf("the last leader reported for %s is %v", p, node)
+				s.errorf("the last leader reported for %s is %v", p, node)
 			}
 		}
 		stop()
-		require.NoError(s.t, c.Close())
 	}
 }
 
-// finish checks that nothing is left and that every lock can be acquired.
+// letAllGo does what the calls that may last wait for.
+func (s *simulation) letAllGo() {
+	time.Sleep(time.Millisecond) // after the begin of calls that began at this instant
+	s.gate.open(s)
+	s.counts.open(s)
+}
+
+// finish checks the state of all recipes, that every lock can be acquired, and that nothing is left.
 func (s *simulation) finish() {
-	for _, m := range s.members {
-		l := m.current()
-		all := []lock{
-			l.plain, l.handoff, l.rw.Write(), several{l.shared, 2}, several{l.slots, 2}, several{l.fixed, 3},
+	s.kept.check(s)
+	s.sum.check(s)
+	for _, m := range append(s.members, s.calm) {
+		if l := m.current(); l.tree != nil {
+			l.tree.check(m)
 		}
-		for _, one := range all {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			h, err := one.TryAcquire(ctx)
-			cancel()
-			require.NoError(s.t, err, "%s: %T cannot be acquired in the end", m.name, one)
-			_ = h.Release()
-			if one == lock(l.handoff) {
-				time.Sleep(2 * sessionTimeout) // its node is kept until then
-			}
-		}
-		m.close()
+		m.acquireAll()
+		m.current().close()
 	}
-	for _, dir := range directories() {
+	s.checker.finish()
+	_ = s.srv.Delete(treePath)
+	for _, dir := range s.directories() {
 		if data, err := s.srv.Get(dir); s.foreign && err == nil && len(data) > 4 { // a fixed limit has 4 bytes
 			require.Equal(s.t, "data of "+dir, string(data))
 		}
 	}
+	for _, session := range s.srv.Sessions() {
+		s.errorf("%v is left, with %v", session, session.Ephemerals)
+	}
 	require.Empty(s.t, s.metrics.Levels())
+}
+
+// acquireAll acquires each lock that took part.
+func (m *member) acquireAll() {
+	l := m.current()
+	for _, r := range m.recipes {
+		if r.lock == nil {
+			continue
+		}
+		one := r.lock(l)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		h, err := one.Acquire(ctx)
+		cancel()
+		if err != nil {
+			m.errorf("%s: %s cannot be acquired in the end: %v", m.name, r.name, err)
+			continue
+		}
+		_ = h.Release()
+		if one == lock(l.handoff) {
+			time.Sleep(2 * sessionTimeout) // its node is kept until then
+		}
+	}
 }
 
 // passing reports whether err says that a parent was deleted repeatedly while it was being created.

@@ -3,13 +3,12 @@ package simulation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"path"
+	"slices"
 	"strconv"
-	"sync"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -17,30 +16,8 @@ import (
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
-	"github.com/docent-zk/docent/retry"
-	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/recipes/striped"
 )
-
-// Paths of the locks. limitPath and dataPath are no locks.
-const (
-	plainPath    = "/plain"
-	handoffPath  = "/handoff"
-	thirdPath    = "/third"
-	nestedPath   = "/nested"
-	rwPath       = "/rw"
-	sharedPath   = "/shared"
-	slotsPath    = "/slots"
-	fixedPath    = "/fixed"
-	electionPath = "/election"
-	latchPath    = "/latch"
-
-	limitPath  = "/limit"
-	dataPath   = "/data"
-	fixedLimit = 3
-)
-
-// multiPaths has the paths of the mutexes that multi-locks combine.
-var multiPaths = []string{plainPath, handoffPath, thirdPath}
 
 // lock is acquired by workers.
 type lock interface {
@@ -60,108 +37,45 @@ func (s several) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return s.TryAcquireN(ctx, s.n)
 }
 
-// locks has the lock values of one client.
-type locks struct {
-	client               *framework.Client
-	plain, handoff       *mutex.Mutex
-	rw                   *rwlock.RWLock
-	shared, slots, fixed *semaphore.Semaphore
-}
-
-// member is a client with its locks. Some scenarios close and replace it.
-type member struct {
-	t       *testing.T
-	srv     *zktest.Server
-	name    string
-	servers string
-	random  *rand.Rand
-	options []framework.Option
-
-	mu    sync.Mutex
-	locks *locks
-}
-
-func (m *member) current() *locks {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.locks
-}
-
-// open makes a client with random options.
-func (m *member) open() {
-	opts := append([]framework.Option{
-		framework.WithDialer(m.srv.Client(m.name).DialContext),
-		framework.WithSessionTimeout(sessionTimeout),
-		framework.WithRandom(fork(m.random).Int64N),
-	}, m.options...)
-	if m.random.IntN(2) == 0 {
-		opts = append(opts, framework.WithRetry(retry.Forever(100*time.Millisecond)))
-	}
-	var plain, handoff []mutex.Option
-	if m.random.IntN(3) == 0 {
-		plain = append(plain, mutex.WithKazooNames())
-	}
-	choice := m.random.IntN(3)
-	if choice > 0 {
-		limits := mutex.Handoff{Streak: 1 + m.random.IntN(5), Span: upTo(m.random, sessionTimeout)}
-		if choice > 1 {
-			limits.Idle = upTo(m.random, sessionTimeout)
-		}
-		handoff = append(handoff, mutex.WithLocalHandoff(limits))
-	}
-	c := must(framework.New(m.servers, opts...))
-	limit := semaphore.WithSharedLimit(limitPath)
-	l := &locks{
-		client:  c,
-		plain:   must(mutex.New(c, plainPath, plain...)),
-		handoff: must(mutex.New(c, handoffPath, handoff...)),
-		rw:      must(rwlock.New(c, rwPath)),
-		shared:  must(semaphore.New(c, sharedPath, fixedLimit, limit)),
-		slots:   must(semaphore.New(c, slotsPath, fixedLimit, limit, semaphore.WithSlots())),
-		fixed:   must(semaphore.New(c, fixedPath, fixedLimit)),
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.locks = l
-}
-
-func (m *member) close() { require.NoError(m.t, m.current().client.Close()) }
-
-// worker is a goroutine that acquires the locks of a member.
+// worker is a goroutine that uses the recipes with the client of a member.
 type worker struct {
 	*member
-	id      string
-	random  *rand.Rand
-	checker *checker
+	id     string
+	random *rand.Rand
 }
 
-// run calls random actions of the menu and pauses between them.
+// action uses a recipe once and returns the error of its first call.
+type action struct {
+	name string
+	do   func(w *worker, l *locks) error
+}
+
+// run does random actions of the menu and pauses between them.
 func (w *worker) run(menu []action, turns int) {
 	for range turns {
 		time.Sleep(upTo(w.random, 200*time.Millisecond))
-		if err := menu[w.random.IntN(len(menu))](w, w.current()); err != nil {
-			w.checkError(err)
+		if err := w.act(menu[w.random.IntN(len(menu))]); err != nil {
 			time.Sleep(upTo(w.random, 50*time.Millisecond))
 		}
 	}
 }
 
-// action uses a lock once and returns the error of its acquire.
-type action func(w *worker, l *locks) error
-
-var (
-	takePlain   action = func(w *worker, l *locks) error { return w.mutex(l.plain, plainPath) }
-	takeHandoff action = func(w *worker, l *locks) error { return w.mutex(l.handoff, handoffPath) }
-	takeShared  action = func(w *worker, l *locks) error { return w.permits(l.shared, sharedPath) }
-	takeSlots   action = func(w *worker, l *locks) error { return w.permits(l.slots, slotsPath) }
-	takeFixed   action = func(w *worker, l *locks) error { return w.permits(l.fixed, fixedPath) }
-
-	everything = []action{
-		takePlain, takePlain, takeHandoff, takeHandoff, (*worker).multi, (*worker).multi, (*worker).nested,
-		(*worker).readWrite, (*worker).readWrite, takeShared, takeShared, takeSlots, takeFixed, (*worker).meddle,
+// act does one action. While it runs, it is in the list of running actions.
+func (w *worker) act(a action) error {
+	defer w.running(w.id + " " + a.name)()
+	err := a.do(w, w.current())
+	if err != nil {
+		w.checkError(a.name, err)
 	}
-	onlyPermits = []action{takeShared, takeShared, takeSlots, takeSlots, takeFixed, takeFixed, (*worker).meddle}
-)
+	return err
+}
+
+// later does an action that may last until the end of the run.
+func (w *worker) later(name string, do func(w *worker, l *locks) error) {
+	own := *w
+	own.random = fork(w.random)
+	w.late.Go(func() { _ = own.act(action{name, do}) })
+}
 
 // expected has the errors that faults of the servers and the network may cause.
 var expected = []error{
@@ -170,9 +84,9 @@ var expected = []error{
 	framework.ErrSessionLost, framework.ErrSuspended, recipes.ErrNodeDeleted,
 }
 
-func (w *worker) checkError(err error) {
+func (w *worker) checkError(doing string, err error) {
 	if !oneOf(err, expected...) && !framework.IsTransient(err) && !passing(err) {
-		w.t.Errorf("%s: %v", w.id, err)
+		w.errorf("%s: %s: %v", w.id, doing, err)
 	}
 }
 
@@ -189,13 +103,13 @@ func (w *worker) acquire(l lock) (*recipes.Hold, error) {
 func (w *worker) patience() (context.Context, context.CancelFunc) {
 	switch w.random.IntN(5) {
 	case 0:
-		return context.WithTimeout(context.Background(), upTo(w.random, 3*time.Second))
+		return context.WithTimeout(w.all, upTo(w.random, 3*time.Second))
 	case 1:
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := context.WithCancel(w.all)
 		time.AfterFunc(upTo(w.random, 2*time.Second), cancel)
 		return ctx, cancel
 	}
-	return context.WithCancel(context.Background())
+	return context.WithCancel(w.all)
 }
 
 // begin checks a hold of one lock.
@@ -222,20 +136,20 @@ func (w *worker) release(h *recipes.Hold) {
 		err := h.Release()
 		second := <-other
 		if errors.Is(err, recipes.ErrNotHeld) == errors.Is(second, recipes.ErrNotHeld) {
-			w.t.Errorf("%s: two releases at once: %v, %v", w.id, err, second)
+			w.errorf("%s: two releases at once: %v, %v", w.id, err, second)
 		}
 		first = func() error { return nil }
 	}
 	err := first()
 	if err != nil && !oneOf(err, recipes.ErrReleasePending, recipes.ErrNodeDeleted,
 		framework.ErrSessionLost, framework.ErrClosed, framework.ErrSuspended) {
-		w.t.Errorf("%s: release: %v", w.id, err)
+		w.errorf("%s: release: %v", w.id, err)
 	}
 	if h.Err() == nil {
-		w.t.Errorf("%s: the hold is valid after its release", w.id)
+		w.errorf("%s: the hold is valid after its release", w.id)
 	}
 	if again := h.Release(); !errors.Is(again, recipes.ErrNotHeld) {
-		w.t.Errorf("%s: second release: %v after %v", w.id, again, err)
+		w.errorf("%s: second release: %v after %v", w.id, again, err)
 	}
 }
 
@@ -244,20 +158,20 @@ func (w *worker) guard(h *recipes.Hold, token int64, lock string) {
 	if w.random.IntN(3) > 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), upTo(w.random, 3*time.Second))
+	ctx, cancel := context.WithTimeout(w.all, upTo(w.random, 3*time.Second))
 	defer cancel()
 	_, _ = h.Guard(ctx, framework.SetOp(dataPath+lock, []byte(strconv.FormatInt(token, 10)), -1))
 }
 
 // mutex holds a mutex, sometimes more than once. It releases the reentrant holds in any order.
-func (w *worker) mutex(l *mutex.Mutex, path string) error {
+func (w *worker) mutex(l *mutex.Mutex, at string) error {
 	h, err := w.acquire(l)
 	if err != nil {
 		return err
 	}
-	w.begin(h, exclusive, path, nil)
-	w.guard(h, h.Token(), path)
-	work := h.Context(context.Background())
+	w.begin(h, exclusive, at, nil)
+	w.guard(h, h.Token(), at)
+	work := h.Context(w.all)
 	all := []*recipes.Hold{h}
 	for w.random.IntN(3) == 0 {
 		w.stay(h, 100*time.Millisecond)
@@ -266,18 +180,18 @@ func (w *worker) mutex(l *mutex.Mutex, path string) error {
 			break
 		}
 		if inner.Token() != h.Token() {
-			w.t.Errorf("%s: a reentrant hold has token %d, not %d", w.id, inner.Token(), h.Token())
+			w.errorf("%s: a reentrant hold has token %d, not %d", w.id, inner.Token(), h.Token())
 		}
 		all = append(all, inner)
 	}
 	w.stay(h, 500*time.Millisecond)
-	w.guard(h, h.Token(), path)
+	w.guard(h, h.Token(), at)
 	for _, i := range w.random.Perm(len(all)) {
 		w.stay(all[i], 50*time.Millisecond)
 		w.release(all[i])
 	}
 	if work.Err() == nil {
-		w.t.Errorf("%s: the context does not end with the release", w.id)
+		w.errorf("%s: the context does not end with the release", w.id)
 	}
 	return nil
 }
@@ -333,7 +247,7 @@ func (w *worker) readWrite(l *locks) error {
 		w.release(h)
 		return nil
 	}
-	down, err := l.rw.Read().Acquire(h.Context(context.Background()))
+	down, err := l.rw.Read().Acquire(h.Context(w.all))
 	w.release(h)
 	if err != nil {
 		return err
@@ -375,35 +289,63 @@ func (w *worker) upgrade(l *locks, h *recipes.Hold, partner *record) error {
 	return nil
 }
 
-func (w *worker) permits(s *semaphore.Semaphore, path string) error {
+func (w *worker) permits(s *semaphore.Semaphore, at string) error {
 	n := 1 + w.random.IntN(2)
 	h, err := w.acquire(several{s, n})
 	if err != nil {
 		return err
 	}
 	if len(h.Paths()) != n {
-		w.t.Errorf("%s: %d permits, not %d", w.id, len(h.Paths()), n)
+		w.errorf("%s: %d permits, not %d", w.id, len(h.Paths()), n)
 	}
-	w.begin(h, permits, path, nil)
+	w.begin(h, permits, at, nil)
 	w.stay(h, 700*time.Millisecond)
 	w.release(h)
 	return nil
 }
 
-// meddle changes the limit or revokes a hold of a mutex.
-func (w *worker) meddle(l *locks) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+// changeLimit changes the limit that the semaphores share.
+func (w *worker) changeLimit(l *locks) error {
+	ctx, cancel := context.WithTimeout(w.all, 2*time.Second)
 	defer cancel()
-	if w.random.IntN(2) == 0 {
-		_ = l.shared.SetLimit(ctx, 2+w.random.IntN(3))
-		return nil
+	_ = l.shared.SetLimit(ctx, 2+w.random.IntN(3))
+	return nil
+}
+
+// revoke asks a holder or a waiter of a mutex to release it.
+func (w *worker) revoke(l *locks, m *mutex.Mutex) error {
+	ctx, cancel := context.WithTimeout(w.all, 2*time.Second)
+	defer cancel()
+	if all, err := m.Participants(ctx); err == nil && len(all) > 0 {
+		_ = recipes.Revoke(ctx, l.client, all[w.random.IntN(len(all))])
 	}
-	for _, m := range []*mutex.Mutex{l.plain, l.handoff} {
-		if all, err := m.Participants(ctx); err == nil && len(all) > 0 {
-			_ = recipes.Revoke(ctx, l.client, all[w.random.IntN(len(all))])
-			break
+	return nil
+}
+
+// someKeys holds the locks of one key or of several.
+func (w *worker) someKeys(l *locks) error {
+	var keys []string
+	for range 1 + w.random.IntN(3) {
+		keys = append(keys, strconv.Itoa(w.random.IntN(5)))
+	}
+	h, err := w.acquire(l.stripes.ForAll(keys...))
+	if err != nil {
+		return err
+	}
+	for _, p := range h.Paths() {
+		w.checker.begin(&record{
+			valid: h, kind: exclusive, owner: w.id, lock: path.Dir(p), nodes: []string{p}, token: h.Token(),
+		})
+	}
+	held := h.Paths()
+	for _, key := range keys {
+		dir := fmt.Sprintf("%s/%d/%d", stripesPath, stripes, striped.Index(key, stripes))
+		if !slices.ContainsFunc(held, func(p string) bool { return path.Dir(p) == dir }) {
+			w.errorf("%s: no node in %s is held for key %s: %v", w.id, dir, key, held)
 		}
 	}
+	w.stay(h, 500*time.Millisecond)
+	w.release(h)
 	return nil
 }
 
