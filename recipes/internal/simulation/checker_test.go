@@ -183,9 +183,13 @@ func (c *checker) writeLocked(zxid int64, change zktest.Change) {
 	case change.Path == limitPath:
 		c.limits = append(c.limits, limitChange{zxid, int(change.Data[3])})
 	case path.Dir(change.Path) == dataPath:
-		token, _ := strconv.ParseInt(string(change.Data), 10, 64)
+		number, holding, _ := strings.Cut(string(change.Data), " ")
+		token, _ := strconv.ParseInt(number, 10, 64)
 		if token < c.guarded[change.Path] {
 			c.errorf("%s is written with token %d after %d", change.Path, token, c.guarded[change.Path])
+		}
+		if n := c.nodes[holding]; n == nil || n.deleted != 0 {
+			c.errorf("%s is written with token %d, without the node %s of the hold", change.Path, token, holding)
 		}
 		c.guarded[change.Path] = token
 	}

@@ -153,14 +153,15 @@ func (w *worker) release(h *recipes.Hold) {
 	}
 }
 
-// guard sometimes writes the token of a lock under a Guard of its hold.
-func (w *worker) guard(h *recipes.Hold, token int64, lock string) {
-	if w.random.IntN(3) > 0 {
+// guard sometimes writes the token and the node of a lock under a Guard of its hold.
+func (w *worker) guard(h *recipes.Hold, token int64, lock, node string) {
+	if w.random.IntN(3) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(w.all, upTo(w.random, 3*time.Second))
 	defer cancel()
-	_, _ = h.Guard(ctx, framework.SetOp(dataPath+lock, []byte(strconv.FormatInt(token, 10)), -1))
+	data := fmt.Sprint(token, " ", node)
+	_, _ = h.Guard(ctx, framework.SetOp(dataPath+lock, []byte(data), -1))
 }
 
 // mutex holds a mutex, sometimes more than once. It releases the reentrant holds in any order.
@@ -170,7 +171,7 @@ func (w *worker) mutex(l *mutex.Mutex, at string) error {
 		return err
 	}
 	w.begin(h, exclusive, at, nil)
-	w.guard(h, h.Token(), at)
+	w.guard(h, h.Token(), at, h.Path())
 	work := h.Context(w.all)
 	all := []*recipes.Hold{h}
 	for w.random.IntN(3) == 0 {
@@ -185,7 +186,7 @@ func (w *worker) mutex(l *mutex.Mutex, at string) error {
 		all = append(all, inner)
 	}
 	w.stay(h, 500*time.Millisecond)
-	w.guard(h, h.Token(), at)
+	w.guard(h, h.Token(), at, h.Path())
 	for _, i := range w.random.Perm(len(all)) {
 		w.stay(all[i], 50*time.Millisecond)
 		w.release(all[i])
@@ -210,7 +211,7 @@ func (w *worker) multi(l *locks) error {
 		w.checker.begin(&record{
 			valid: h, kind: exclusive, owner: w.id, lock: p, nodes: h.Paths()[i : i+1], token: h.Tokens()[i],
 		})
-		w.guard(h, h.Tokens()[i], p)
+		w.guard(h, h.Tokens()[i], p, h.Paths()[i])
 	}
 	w.stay(h, 500*time.Millisecond)
 	w.release(h)
@@ -241,7 +242,7 @@ func (w *worker) readWrite(l *locks) error {
 		return err
 	}
 	r := w.begin(h, writing, rwPath, nil)
-	w.guard(h, h.Token(), rwPath)
+	w.guard(h, h.Token(), rwPath, h.Path())
 	w.stay(h, 300*time.Millisecond)
 	if w.random.IntN(2) > 0 {
 		w.release(h)
@@ -251,6 +252,9 @@ func (w *worker) readWrite(l *locks) error {
 	w.release(h)
 	if err != nil {
 		return err
+	}
+	if down.Token() != r.token {
+		w.errorf("%s: a downgrade has token %d, not %d", w.id, down.Token(), r.token)
 	}
 	w.begin(down, downgraded, rwPath, r)
 	w.stay(down, 500*time.Millisecond)
