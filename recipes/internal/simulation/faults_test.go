@@ -25,10 +25,6 @@ type harm struct {
 var requestHarms = []string{"lost", "answer lost", "late", "reset"}
 
 var harmKinds = []harm{
-	{"lost", func(h *harms, m *member, _ *zktest.Client) { h.onRequest(m, "lost", fault.DropBefore()) }},
-	{"answer lost", func(h *harms, m *member, _ *zktest.Client) { h.onRequest(m, "answer lost", fault.DropAfter()) }},
-	{"late", func(h *harms, m *member, _ *zktest.Client) { h.onRequest(m, "late", fault.Delay(h.length())) }},
-	{"reset", func(h *harms, m *member, _ *zktest.Client) { h.onRequest(m, "reset", fault.Reset()) }},
 	{"drop", func(_ *harms, _ *member, c *zktest.Client) { c.Drop() }},
 	{"expiry", func(h *harms, _ *member, c *zktest.Client) { h.expire(c) }},
 	{"move", func(_ *harms, _ *member, c *zktest.Client) {
@@ -96,8 +92,10 @@ func (h *harms) make() {
 		random := fork(h.random)
 		h.moving.Go(func() { h.move(random) })
 	}
+	h.aim(h.aimed / 2)
 	for range h.number {
 		time.Sleep(upTo(h.random, h.pause))
+		h.aim((h.aimed + h.number - 1) / h.number)
 		kind := h.faults[h.random.IntN(len(h.faults))]
 		m := h.members[h.random.IntN(len(h.members))]
 		kind.do(h, m, h.srv.Client(m.name))
@@ -163,20 +161,41 @@ func (h *harms) forget() {
 	}
 }
 
+// action returns what a fault of a request does.
+func (h *harms) action(name string) fault.Action {
+	switch name {
+	case "lost":
+		return fault.DropBefore()
+	case "answer lost":
+		return fault.DropAfter()
+	case "late":
+		return fault.Delay(h.length())
+	}
+	return fault.Reset()
+}
+
+// aim makes some faults of requests.
+func (h *harms) aim(n int) {
+	for range n {
+		name := h.aims[h.random.IntN(len(h.aims))]
+		h.onRequest(h.members[h.random.IntN(len(h.members))], name, h.action(name))
+	}
+}
+
 // onRequest makes a fault of one of the next requests of a kind that a recipe that takes part sends,
 // or of those that any client sends.
 func (h *harms) onRequest(m *member, name string, action fault.Action) {
 	recipe := h.recipes[h.random.IntN(len(h.recipes))]
-	if len(recipe.requests) == 0 || h.random.IntN(4) == 0 {
+	if h.random.IntN(6) == 0 {
 		recipe = clients
 	}
 	request := recipe.requests[h.random.IntN(len(recipe.requests))]
 	match := request.match()
-	if h.random.IntN(4) > 0 { // otherwise the request of any client
+	if h.random.IntN(2) == 0 || request.reconnect { // otherwise the request of any client
 		match.Client = m.name
 	}
-	match.Skip = h.random.IntN(2)
-	if recipe == clients {
+	match.Skip = h.random.IntN(3)
+	if request.reconnect {
 		match.Skip = 0
 	}
 	h.rules = append(h.rules, aimed{h.srv.On(match, action), cell{recipe.name, request.name, name}})
@@ -192,10 +211,8 @@ func (h *harms) hits() hits {
 		all[r.cell] += r.Hits()
 	}
 	for kind, n := range h.made {
-		if !slices.Contains(requestHarms, kind) {
-			for _, r := range h.recipes {
-				all[cell{r.name, "", kind}] += n
-			}
+		for _, r := range h.recipes {
+			all[cell{r.name, "", kind}] += n
 		}
 	}
 	return all

@@ -15,8 +15,10 @@ import (
 // a client that is always cut off soon never uses a lock for long.
 type plan struct {
 	recipes []*recipe
-	faults  []harm // a kind that is there twice comes twice as often
-	number  int    // of faults
+	faults  []harm   // a kind that is there twice comes twice as often
+	number  int      // of faults
+	aims    []string // the kinds of faults of requests
+	aimed   int      // number of these
 	pause   time.Duration
 	longest time.Duration // of one fault
 
@@ -43,8 +45,10 @@ func newPlan(random *rand.Rand) plan {
 	p := plan{
 		recipes: some(random, allRecipes, few[random.IntN(len(few))]),
 		number:  3 + random.IntN(10),
+		aims:    some(random, requestHarms, 1+random.IntN(len(requestHarms))),
+		aimed:   choose(random, 0, 3, 10, 30),
 		pause:   choose(random, 200*time.Millisecond, time.Second, 2*time.Second),
-		longest: choose(random, sessionTimeout/4, sessionTimeout, 2*sessionTimeout),
+		longest: choose(random, sessionTimeout/4, sessionTimeout, 3*sessionTimeout),
 		members: 2 + random.IntN(2), workers: 1 + random.IntN(3), turns: 2 + random.IntN(5),
 		followers: choose(random, 0, 0, 1, 2),
 		lag:       choose(random, 5*time.Millisecond, 50*time.Millisecond, time.Second),
@@ -121,10 +125,11 @@ func (p plan) String() string {
 	for _, h := range p.faults {
 		kinds = append(kinds, h.name)
 	}
-	return fmt.Sprintf("recipes: %s\nfaults: %d, up to %v apart and %v long, of %s\n"+
+	return fmt.Sprintf("recipes: %s\nfaults: %d, up to %v apart and %v long, of %s; %d of requests: %s\n"+
 		"%d clients with %d goroutines, %d turns each; %d followers that lag %v; version %v, tick %v, reaping %v\n"+
 		"restless %v, old servers %v, foreign nodes %v, ending %v, auth %v",
 		strings.Join(names, ", "), p.number, p.pause, p.longest, strings.Join(kinds, ", "),
+		p.aimed, strings.Join(p.aims, ", "),
 		p.members, p.workers, p.turns, p.followers, p.lag, p.compat, p.tick, p.reap,
 		p.restless, p.old, p.foreign, p.ending, p.auth)
 }

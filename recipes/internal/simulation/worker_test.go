@@ -120,7 +120,11 @@ func (w *worker) begin(h *recipes.Hold, k kind, lock string, partner *record) *r
 	})
 }
 
+// stay waits for a time, or until the hold has ended. Some holds last long enough to lose the session.
 func (w *worker) stay(h *recipes.Hold, most time.Duration) {
+	if w.random.IntN(6) == 0 {
+		most = 3 * sessionTimeout
+	}
 	select {
 	case <-time.After(upTo(w.random, most)):
 	case <-h.Done():
