@@ -14,6 +14,7 @@ asking = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(1)
 	awk '/ .*docent\/internal\/(realzk|testzk)/ { print $$1 }')
 
 SEEDS     := 1000
+FROM      := 1
 SCHEDULES := 10000
 OFTEN     := 10000
 
@@ -22,6 +23,9 @@ SITE_BASE := / # the path of the site on its server
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-zookeeper deps-browser deps-site deps-race deps-bench test verify prose unit contrib acceptance seeds single
 .PHONY: acceptance-page backends deps-backends browser site commands ensemble chaos differential clients interop bench bench-quick bench-server
+.PHONY: help deps deps-zookeeper deps-browser deps-race deps-bench test verify prose unit contrib acceptance seeds
+.PHONY: single swarm
+.PHONY: acceptance-page backends deps-backends browser commands ensemble chaos differential clients interop bench bench-quick bench-server
 .PHONY: compare compare-quick deps-compare fix fuzz model deps-model
 
 help: ## print this list
@@ -68,6 +72,11 @@ seeds: ## run simulations: 1,000 seeds, 10,000 schedules, 10,000 rounds; fewer i
 		-run '^TestP03_OneValidHoldInRandomSchedules$$' ./test/acceptance
 	DOCENT_OFTEN=$(OFTEN) go test -count=1 -timeout 10m -v \
 		-run '^TestP1(4_NeverMoreValidPermitsThanTheLimit|6_OppositeOrdersDoNotDeadlock)$$' ./test/acceptance
+
+# In its directory, where go test prints what the campaign prints. GO_ON=1 goes on after a seed that fails.
+swarm: ## run a campaign of recipes, faults and servers at random: SEEDS=1000000 FROM=1 GO_ON=
+	cd recipes/internal/simulation && DOCENT_FROM=$(FROM) ZKTEST_SEEDS=$(SEEDS) DOCENT_GO_ON=$(GO_ON) \
+		go test -count=1 -timeout 0 -run '^TestSimulatedSwarm$$'
 
 # What unit runs with the race detector needs none here.
 single: deps-zookeeper ## run unit, the server launcher and docs/testing.md on one real server; no simulations
