@@ -64,7 +64,11 @@ type campaign struct {
 func newCampaign(t *testing.T) *campaign {
 	c := &campaign{begun: time.Now(), hits: hits{}, goOn: os.Getenv(goOnVariable) != ""}
 	c.first = variable(t, fromVariable, 1)
-	c.last = c.first - 1 + max(ordinary, variable(t, sim.Seeds, 1))
+	seeds := variable(t, sim.Seeds, ordinary)
+	if os.Getenv(fromVariable) == "" {
+		seeds = max(seeds, ordinary)
+	}
+	c.last = c.first - 1 + seeds
 	if one := variable(t, sim.Seed, 0); one > 0 {
 		c.first, c.last = one, one
 	}
