@@ -21,7 +21,7 @@ import (
 
 const (
 	sessionTimeout = 4 * time.Second
-	patience       = 10 * time.Second // bounds the acquire of a free lock
+	patience       = 30 * time.Second // bounds the acquire of a free lock, with servers that lag 1 s
 	longest        = 5 * time.Minute  // bounds all calls, from the end of the faults
 )
 
