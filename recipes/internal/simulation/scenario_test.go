@@ -213,7 +213,7 @@ func (s *simulation) candidates(ctx context.Context, electing *sync.WaitGroup) (
 
 // letAllGo does what the calls that may last wait for.
 func (s *simulation) letAllGo() {
-	time.Sleep(time.Millisecond) // after the begin of calls that began at this instant
+	time.Sleep(2 * s.lag) // until all servers know all counts, and calls that begin now are counted
 	s.gate.open(s)
 	s.counts.open(s)
 }
