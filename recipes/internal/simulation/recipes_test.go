@@ -94,7 +94,7 @@ var allRecipes = []*recipe{
 		requests: ofHandedOn(electionPath),
 		queues:   []string{electionPath}},
 	{name: "latch",
-		requests: ofHandedOn(latchPath),
+		requests: ofQueue(latchPath),
 		queues:   []string{latchPath}},
 	{
 		name: "stripes",
