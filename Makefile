@@ -5,6 +5,7 @@ SUITES      := ./framework/... ./recipes/...
 PLAIN       := go test -count=1 -timeout 20m
 TEST        := $(PLAIN) -race
 MODULES     := contrib/otel contrib/prometheus examples/migrate examples/registries examples/service test/bench test/compare test/outside
+MODULES     := contrib/otel contrib/prometheus examples/migrate examples/registries examples/service test/audit test/bench test/compare
 BACKENDS    := contrib/etcdlock contrib/redislock contrib/sqllock
 MANY        := -p 4 # packages at the same time: they mostly wait
 NOSIM       := -skip '^TestSimulated' # simulations have their own servers and ignore ZOOKEEPER
@@ -26,7 +27,7 @@ SITE_BASE := / # the path of the site on its server
 .PHONY: help deps deps-zookeeper deps-browser deps-race deps-bench test verify prose unit contrib acceptance seeds
 .PHONY: single swarm
 .PHONY: acceptance-page backends deps-backends browser commands ensemble chaos differential clients interop bench bench-quick bench-server
-.PHONY: compare compare-quick deps-compare fix fuzz model deps-model
+.PHONY: compare compare-quick deps-compare fix fuzz model deps-model licences audit track-record track-record-page mutants
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +37,7 @@ test: verify deps ## run all tests
 	@$(MAKE) --no-print-directory -j2 -O SEEDS=50 SCHEDULES=1000 OFTEN=1000 \
 		unit chaos acceptance ensemble seeds single contrib backends browser differential interop clients compare-quick
 
-verify: prose ## check formatting, go vet, staticcheck, go.mod, and the prose
+verify: prose licences ## check formatting, go vet, staticcheck, go.mod, the prose, and licences
 	@scripts/verify-format.sh
 	go vet ./...
 	go run $(STATICCHECK) ./...
@@ -44,6 +45,13 @@ verify: prose ## check formatting, go vet, staticcheck, go.mod, and the prose
 
 prose: ## check the prose: pronouns for things, long lines, words given up
 	go run ./internal/prose
+
+licences: ## check the licences of all modules that are used
+	cd test/audit && go run .
+
+# Not a part of test: vulnerabilities become known at any time, and the database must be reachable.
+audit: licences ## the same, and look for known vulnerabilities of these modules; VULNDB is the database
+	@scripts/audit.sh
 
 unit: deps-race ## run all tests in process, except acceptance; simulations run few seeds
 	env -u ZOOKEEPER ZKTEST_SEEDS=4 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
@@ -115,6 +123,18 @@ acceptance-page: deps-zookeeper ## write docs/acceptance.md from both runs
 model: deps-model ## check models of the locks completely, within bounds, and what each assumption is for
 	go vet -tags model ./model && go run $(STATICCHECK) -tags model ./model
 	go test -tags model -count=1 -timeout 20m -parallel 2 ./model
+
+# Patches of one defect: make track-record ONLY=name
+track-record: ## take the mends of former defects back, one at a time, and require that a test fails
+	go run ./test/trackrecord -only "$(ONLY)"
+
+track-record-page: ## write docs/track-record.md from the tables of test/trackrecord and test/mutants
+	go run ./test/trackrecord -page
+
+# One package: make mutants PACKAGE=internal/queue; those that were not found last: AGAIN=-again
+mutants: ## break conditions and statements of the locks in turn, and require that a test fails; hours
+	go run ./test/mutants -save -package "$(PACKAGE)" $(AGAIN)
+	go run ./test/trackrecord -page
 
 deps: ## install what all tests need (Debian)
 	@scripts/deps.sh
