@@ -1,0 +1,345 @@
+package main
+
+// defects are the defects of docent whose mends can be taken back, those of locks first.
+var defects = []defect{
+	{
+		name: "late-create", found: besieged, commit: "c595577",
+		text: "A create that lost its answer was applied after the client had come back to the same " +
+			"server. Nothing owned its node, and the lock was dead until the client was closed.",
+		folder: "framework", tests: "^TestNodeCreatedAfterARepeatedCreateIsDeleted$",
+		says: "Not equal",
+	},
+	{
+		name: "late-create-of-a-deleted-node", found: read, commit: "1387e77",
+		text: "A late create at the path of a node that its owner had deleted made a node that nothing " +
+			"owned.",
+		folder: "framework", tests: "^TestNodeCreatedAfterItsOwnerHasDeletedItIsDeleted$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
+		name: "logger-ends-the-search", found: read, commit: "3cdd934",
+		text: "A logger that ended a goroutine of the client ended the search for such nodes for the " +
+			"rest of the session.",
+		folder: "framework", tests: "^TestLoggerDoesNotEndTheSearchForLateNodes$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
+		name: "numbers-of-requests", found: besieged, commit: "ac9bb93",
+		text: "A server took a transaction of the connection before for the answer to a request of the " +
+			"present one. A lock node was left, or a caller got the path of another node.",
+		folder: "framework/internal/conn", tests: "^TestNumbersOfRequestsGoOnAfterAReconnect$",
+		says: `"1" is not greater than "1"`,
+	},
+	{
+		name: "replies-of-other-operations", found: hostile, commit: "a4f66a2",
+		text:   "A reply with the results of another operation made the program panic.",
+		folder: "framework", tests: "^TestResultsOfAnotherOperationAreAnError$",
+		says: "An error is expected but got nil",
+	},
+	{
+		name: "transaction-without-results", found: read, commit: "8584efa",
+		text: "A reply to a transaction without results counted as a success. What the transaction had " +
+			"created was known to nothing.",
+		folder: "framework", tests: "^TestMultiWithTooFewResultsHasAnUnknownOutcome$",
+		says: "An error is expected but got nil",
+	},
+	{
+		name: "answer-after-a-pause", found: attacked, commit: "b691b50",
+		text: "After a pause of the client, the network or the ZooKeeper leader, the first answer moved " +
+			"the deadline too far. Two holds were valid for seconds.",
+		folder: "framework/internal/conn", tests: "^TestContactIsAtMostOneHeartbeatAfterTheLastReportBeforeAGap$",
+		says: "Not equal",
+	},
+	{
+		name: "shorter-timeout", found: attacked, commit: "b691b50",
+		text: "A reconnect granted a shorter session timeout, and the deadline went on by the longer " +
+			"one. Contexts ended seconds after the next hold had begun.",
+		folder: "framework", tests: "^TestHoldEndsByTheShorterTimeout$",
+		says: "the context is alive during another hold",
+	},
+	{
+		name: "suspended-machine", found: attacked, commit: "b691b50",
+		text: "After a suspension of the machine, contexts of lost holds lived for up to two thirds of " +
+			"the session timeout.",
+		folder: "framework", tests: "^TestContextsEndWithinASecondAfterASuspension$",
+		says: `is not less than or equal to "1s"`,
+	},
+	{
+		name: "deadline-without-suspensions", found: read, commit: "c95f5fa",
+		text:   "`ValidUntil` did not count suspensions, so a program passed on a time that was too late.",
+		folder: "framework", tests: "^TestSuspensionsMakeTheDeadlineEarlier$",
+		says: "Not equal",
+	},
+	{
+		name: "heartbeats-of-a-raised-timeout", found: read, commit: "ce15d1f",
+		text: "A healthy session was lost if the servers had raised its timeout and the deadline was " +
+			"below two fifths of it.",
+		folder: "framework", tests: "^TestSessionWithARaisedTimeoutOutlivesANearDeadline$",
+		says: "Received unexpected error",
+	},
+	{
+		name: "word-of-a-replaced-leader", found: simulated, commit: "662b6ec",
+		text: "A ZooKeeper leader that was replaced and did not know it confirmed a session. Two holds " +
+			"were valid.",
+		folder: "recipes/mutex", tests: "^TestSimulatedStaleLeader$",
+		says: "reports no end",
+	},
+	{
+		name: "sync-at-the-leader", found: onServers, commit: "1bb4d0a",
+		text:   "A read after `Sync` missed what another client had been told, at the ZooKeeper leader.",
+		folder: "framework", tests: "^TestSyncWaitsUntilALeaderHasAppliedWhatFollowersShow$",
+		says: "Should be empty",
+	},
+	{
+		name: "permits-of-a-lagging-server", found: simulated, commit: "e0a4efa",
+		text: "After a move to a server that was behind, a semaphore gave permits beyond its limit, and " +
+			"a `semaphore.Mutex` had two holders. Two later mends, of reads after a reconnect, are " +
+			"taken back with it.",
+		folder: "recipes/semaphore", tests: "^TestMutexHasOneHolderAlthoughAServerLags$",
+		says: "a second holder",
+	},
+	{
+		name: "slots-of-a-deleted-directory", found: simulated, commit: "e0a4efa",
+		text: "Two permits had the same slot after the servers had deleted the directory of the leases " +
+			"and it was created again.",
+		folder: "recipes/semaphore", tests: "^TestSlotIsNotTakenByTheListOfADeletedDirectory$",
+		says: "Should not be: []int{0}",
+	},
+	{
+		name: "permit-without-an-owner", found: contracted, commit: "8cd9e17",
+		text: "The context of an acquire ended just after the acquire had got its permit. The caller " +
+			"got an error, and the permit was taken for as long as the session lasted.",
+		folder: "recipes/semaphore", tests: "^TestContract$/^slots$",
+		says: "left behind",
+	},
+	{
+		name: "two-fixed-limits", found: simulated, commit: "1e4ac38",
+		text: "Two fixed limits were in force after the nodes of a semaphore were deleted and created " +
+			"again.",
+		folder: "recipes/semaphore", tests: "^TestLimitOfARecreatedNodeIsNoticed$",
+		says: "the permits do not match the limit",
+	},
+	{
+		name: "limit-in-the-semaphores-path", found: read, commit: "24f13ef",
+		text: "A shared limit in the path of the semaphore was deleted with that node when nothing used " +
+			"the semaphore.",
+		folder: "recipes/semaphore", tests: "^TestSharedLimitInTheSemaphoresPathIsRefused$",
+		says: "in chain but got nil",
+	},
+	{
+		name: "limit-with-version-minus-one", found: read, commit: "4c56385",
+		text:   "Permits beyond a lowered limit were given once its node had been written 2^31 times.",
+		folder: "recipes/semaphore", tests: "^TestLimitLoweredBeforeTheTransactionIsNotExceeded$",
+		says: "Should be true",
+	},
+	{
+		name: "data-of-the-path", found: read, commit: "f7b78ce",
+		text: "An acquire wrote the node that is the path of the lock, and could overwrite what a " +
+			"program keeps there.",
+		folder: "recipes/mutex", tests: "^TestDataOfARecreatedPathIsUnchanged$",
+		says: "Not equal",
+	},
+	{
+		name: "lists-of-a-crowd", found: attacked, commit: "f7b78ce",
+		text: "Thousands of waiters of one client that came at once each listed the whole queue, and " +
+			"the session was lost again and again.",
+		folder: "recipes/internal/queue", tests: "^TestThousandsOfWaitersShareAFewLists$",
+		says: `is not less than or equal to "20"`,
+	},
+	{
+		name: "negative-versions", found: read, commit: "227834b",
+		text: "A node that had been written 2^31 times could only be written without a check of its " +
+			"version.",
+		folder: "framework", tests: "^TestVersionsAfterAnOverflowAreVersions$",
+		says: "Received unexpected error",
+	},
+	{
+		name: "panic-during-a-hand-off", found: read, commit: "7adf4bc",
+		text: "A logger, metrics or retry policy that panicked in an acquire left a local queue in " +
+			"which later acquires waited for ever.",
+		folder: "recipes/mutex", tests: "^TestLockIsFreeAfterTheProgramEndedAnAcquire$",
+		says: "Received unexpected error",
+	},
+	{
+		name: "panic-after-a-sequence", found: read, commit: "5586c9c",
+		text: "A logger that panicked after the last lock of a sequence was acquired left all of them " +
+			"held.",
+		folder: "recipes/multilock", tests: "^TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded$",
+		says: `should not contain "ephemeral"`,
+	},
+	{
+		name: "deadline-below-the-lock", found: read, commit: "b03a637",
+		text: "`AcquireWithin` took a deadline below the lock for the end of its own time, and reported " +
+			"that the lock was not free.",
+		folder: "recipes", tests: "^TestDeadlineBelowTheLockIsNoEndOfTheTime$",
+		says: "should not be in err chain",
+	},
+	{
+		name: "lock-delay-of-a-lagging-server", found: read, commit: "8c82675",
+		text: "The lock delay of an election was skipped when the last term was read from a server that " +
+			"was behind. Two later mends, of reads after a reconnect, are taken back with it.",
+		folder: "recipes/leader", tests: "^TestNewLeaderWaitsAlthoughARefusalIsLost$",
+		says: `is not greater than or equal to "10s"`,
+	},
+	{
+		name: "leader-after-a-wipe", found: read, commit: "425f4bd",
+		text: "An observer missed the first leader after the servers had lost their data, if it had the " +
+			"token of the last one.",
+		folder: "recipes/leader", tests: "^TestObserverReportsAnotherLeaderWithTheSameToken$",
+		says: "no report",
+	},
+	{
+		name: "listener-without-a-start", found: read, commit: "7d3d4b3",
+		text:   "A listener of a latch that was never started left a goroutine.",
+		folder: "recipes/leader", tests: "^TestListenersOfALatchWithoutStartLeaveNoGoroutine$",
+		says: "blocked goroutines remain",
+	},
+	{
+		name: "lost-session-stays", found: besieged, commit: "20e1f19",
+		text: "After a long outage all waiters waited one session timeout more, behind nodes of " +
+			"sessions that their clients had given up.",
+		folder: "framework", tests: "^TestLostSessionIsClosedOnTheServersAfterALongOutage$",
+		says: "the waiter waits for another timeout",
+	},
+	{
+		name: "session-that-is-closing", found: read, commit: "f87bf13",
+		text: "The servers could end a session that was being closed while a goroutine still relied on " +
+			"it.",
+		folder: "framework", tests: "^TestClosedSessionStaysOnTheServersUntilItsGoroutinesHaveReturned$",
+		says: "should have 1 item(s), but has 0",
+	},
+	{
+		name: "reply-during-a-pause", found: read, commit: "f87bf13",
+		text:   "A process that had been paused left a healthy server whose reply had arrived.",
+		folder: "framework/internal/conn", tests: "^TestReplyThatArrivesDuringAPauseOfTheClientIsNotLate$",
+		says: "Received unexpected error",
+	},
+	{
+		name: "refused-credential", found: read, commit: "1e496e0",
+		text:   "A client stayed with a server that refused a credential for the moment.",
+		folder: "framework/internal/conn", tests: "^TestCredentialsAreSentUntilAServerAcceptsThem$",
+		says: "no connection after 1",
+	},
+	{
+		name: "one-name-for-all-servers", found: attacked, commit: "3c2e128",
+		text: "Of a name with several addresses only one was dialled, for ever if its server was " +
+			"silent.",
+		folder: "framework/internal/conn", tests: "^TestAllAddressesOfANameAreTried$",
+		says: "elements differ",
+	},
+	{
+		name: "slow-link", found: attacked, commit: "3c2e128",
+		text: "On slow links no attempt to reconnect had enough time, and each lost connection cost the " +
+			"session.",
+		folder: "framework", tests: "^TestSessionIsKeptOnASlowNetwork$",
+		says: "Received unexpected error",
+	},
+	{
+		name: "memory-of-a-reply", found: hostile, commit: "3c2e128",
+		text:   "A reply of 20 bytes made the client allocate 256 MiB.",
+		folder: "framework/internal/conn", tests: "^TestMemoryOfAReplyIsForArrivedBytesOnly$",
+		says: `is not less than "1048576"`,
+	},
+	{
+		name: "count-of-a-hostile-reply", found: hostile, commit: "63f0aac",
+		text:   "A reply of 20 bytes to `GetACL` ended the process.",
+		folder: "framework", tests: "^TestACLThatIsLongerThanTheReplyIsAnError$",
+		says: "out of memory",
+	},
+	{
+		name: "missed-events", found: simulated, commit: "40eb4c8",
+		text: "Watches fired late if two connections were lost in a row, and a cache told of a removal " +
+			"that had not happened.",
+		folder: "framework/internal/conn", tests: "^TestLostEventsAreReportedOnTheNextConnection$",
+		says: "Not equal",
+	},
+	{
+		name: "abandoned-watch", found: simulated, commit: "860f5c1",
+		text:   "`Close` waited for ever for an `AddWatch` that had given up.",
+		folder: "framework", tests: "^TestAbandonedAddWatchBesideAnotherIsForgotten$",
+		says: "panic: hangs",
+	},
+	{
+		name: "children-of-a-stopped-watch", found: simulated, commit: "860f5c1",
+		text:   "A watch of a node missed changes of its children while a watch of the tree was stopped.",
+		folder: "framework", tests: "^TestStopOfATreeWatchHidesNoChild$",
+		says: "FAIL",
+	},
+	{
+		name: "parent-that-is-deleted", found: simulated, commit: "5f07e05",
+		text: "An acquire failed because the servers deleted an empty node above the lock at that " +
+			"moment.",
+		folder: "framework", tests: "^TestParentsAreSearchedAgainIfAnExistingOneIsDeleted$",
+		says: "zk: node does not exist",
+	},
+	{
+		name: "parents-of-a-large-node", found: read, commit: "7bcb6ac",
+		text:   "The create of a node of the largest size and of its parent ended the connection.",
+		folder: "framework", tests: "^TestParentsOfALargeNodeAreCreatedBeforeIt$",
+		says: "Received unexpected error",
+	},
+	{
+		name: "unreadable-node", found: read, commit: "7e95541",
+		text:   "A cache told that all nodes below a node were removed when that one became unreadable.",
+		folder: "recipes/cache", tests: "^TestNodeThatBecomesUnreadableHasChanged$",
+		says: "FAIL",
+	},
+	{
+		name: "order-of-one-shot-events", found: simulated, commit: "9faa26c",
+		text: "A cache on servers without persistent watches put a new child below a node that had been " +
+			"replaced.",
+		folder: "recipes/cache", tests: "^TestOneShotWatchesAreUsedUpBeforeANodeIsReplaced$",
+		says: "it was not deleted",
+	},
+	{
+		name: "long-outage-of-a-kept-node", found: read, commit: "1b95618",
+		text: "A kept node whose create had lost its answer in a long outage counted as another " +
+			"program's, and `Close` left it.",
+		folder: "recipes/persistent", tests: "^TestLostCreateIsKnownAfterALongOutage$",
+		says: "Should be empty, but was [/services",
+	},
+	{
+		name: "update-under-the-lock", found: read, commit: "43914d3",
+		text: "An update of a counter under a hold of its lock waited for a goroutine that waited for " +
+			"that lock.",
+		folder: "recipes/counter", tests: "^TestUpdateUnderTheLockDoesNotWaitForTheOnesInItsQueue$",
+		says: "Received unexpected error",
+	},
+	{
+		name: "members-of-a-lagging-server", found: read, commit: "89e248c",
+		text:   "A member left a double barrier while another one was inside.",
+		folder: "recipes/barrier", tests: "^TestLeaveKnowsMembersThatAreInside$",
+		says: "it has returned",
+	},
+	{
+		name: "ready-of-the-next-round", found: read, commit: "b44f433",
+		text:   "A slow member of a double barrier deleted the node that opens the next round.",
+		folder: "recipes/barrier", tests: "^TestSlowMemberDoesNotDeleteReadyOfTheNextRound$",
+		says: "panic: hangs",
+	},
+	{
+		name: "next-latch", found: read, commit: "24607b3",
+		text:   "A slow deletion of a latch deleted counts of the next one.",
+		folder: "recipes/barrier", tests: "^TestSlowDeletionLeavesTheNextLatchAlone$",
+		says: "Not equal",
+	},
+	{
+		name: "party-of-a-deleted-barrier", found: read, commit: "563f12c",
+		text: "A party passed a cyclic barrier that had been deleted and created again, without being " +
+			"counted.",
+		folder: "recipes/barrier", tests: "^TestPartyOfABarrierThatIsDeletedDoesNotPass$",
+		says: "Not equal",
+	},
+	{
+		name: "signal-without-waiters", found: simulated, commit: "4ab60f4",
+		text:   "`Signal` of a condition was repeated for ever when all waiters had left meanwhile.",
+		folder: "recipes/condition", tests: "^TestSignalEndsWhenAllWaitersHaveLeft$",
+		says: "panic: ",
+	},
+	{
+		name: "word-srvr", found: compared, commit: "16cac8c",
+		text:   "The in-process server refused the word `srvr`, which a real server always answers.",
+		folder: "zktest", tests: "^TestWordsThatNoWhitelistRefuses$",
+		says: "srvr is not executed",
+	},
+}

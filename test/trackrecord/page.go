@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+const introduction = `# Track record
+
+<!-- Written by test/trackrecord: change its tables and run "make track-record-page". -->
+
+A test is worth what it finds. This page has defects that docent had, and what finds each of them today.
+` + "`make track-record`" + ` takes the mend of each back, by a patch in
+[test/trackrecord/patches](../test/trackrecord/patches), and requires that the test fails, for the reason that is known,
+and that it passes without the patch. A patch takes back as little as brings the defect back. The commit has the whole
+mend, and says why.
+
+| Found by | |
+|---|---|
+`
+
+const found = `
+*Reading* also stands where the commit does not say how the defect was found. Defects of locks on other services are
+not here: their tests need those services.
+
+| Defect | Found by | Mend | Test that fails without it |
+|---|---|---|---|
+`
+
+const commands = `
+To see one of them fail, name its patch:
+
+` + "```sh" + `
+make track-record ONLY=late-create
+` + "```" + `
+`
+
+const mutation = `
+## Mutants
+
+` + "`make mutants`" + ` breaks the code in turn: it inverts conditions, moves the limits of comparisons, leaves statements out, and
+drops errors. The tests that reach the place must fail. Where none does, [explained.txt](../test/mutants/explained.txt)
+says why the change breaks nothing that is promised, or which test is missing. The run fails if a mutant is neither found
+nor explained. Simulations run four seeds, and tests that take long are left out, so the tests find more than this.
+
+| Package | Mutants | A test fails | A test does not end | Changes nothing | No test yet | Found |
+|---|---|---|---|---|---|---|
+`
+
+// scores is the file that "make mutants" writes.
+const scores = "test/mutants/score.json"
+
+// score is what became of the mutants of a package.
+type score struct{ Mutants, Found, Hung, Explained, Open, Unexplained int }
+
+// renderScores returns the rows of the scores.
+func renderScores() (string, error) {
+	text, err := os.ReadFile(scores)
+	if err != nil {
+		return "", err
+	}
+	all := map[string]score{}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return "", err
+	}
+	var rows strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s := all[name]
+		if s.Unexplained > 0 {
+			return "", fmt.Errorf("%s has %d mutants that are not explained: see make mutants", name, s.Unexplained)
+		}
+		fmt.Fprintf(&rows, "| `%s` | %d | %d | %d | %d | %d | %d %% |\n",
+			name, s.Mutants, s.Found, s.Hung, s.Explained, s.Open, 100*(s.Found+s.Hung)/s.Mutants)
+	}
+	return rows.String(), nil
+}
+
+// render returns the page.
+func render(all []defect) (string, error) {
+	var page strings.Builder
+	page.WriteString(introduction)
+	for _, w := range ways {
+		fmt.Fprintf(&page, "| %s | %s |\n", w.way, w.means)
+	}
+	page.WriteString(found)
+	for _, d := range all {
+		patch := fmt.Sprintf("[%s](../%s/%s.patch)", d.commit, folder, d.name)
+		tests := fmt.Sprintf("`%s` in `%s`", strings.NewReplacer("^", "", "$", "").Replace(d.tests), d.folder)
+		if d.servers != "" {
+			tests += ", on real servers"
+		}
+		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", d.text, d.found, patch, tests)
+	}
+	page.WriteString(commands)
+	rows, err := renderScores()
+	if err != nil {
+		return "", err
+	}
+	if rows != "" {
+		page.WriteString(mutation + rows)
+	}
+	return page.String(), nil
+}

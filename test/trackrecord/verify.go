@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// verify requires that the test fails with the patch, for the expected reason, and, unless it is not
+// wanted, that it passes without.
+func (d defect) verify(alsoMended bool) error {
+	dir, err := os.MkdirTemp("", "trackrecord")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := writeOverlay(dir, filepath.Join(folder, d.name+".patch"))
+	if err != nil {
+		return err
+	}
+	output, err := d.test("-overlay", overlay, "-count=1")
+	if err := d.mustFail(output, err); err != nil {
+		return err
+	}
+	if !alsoMended {
+		return nil
+	}
+	if output, err := d.test(); err != nil {
+		return fmt.Errorf("%s fails without the patch, too: %w\n%s", d.tests, err, excerpt(output))
+	}
+	return nil
+}
+
+// mustFail returns an error unless a test has failed for the expected reason.
+func (d defect) mustFail(output string, err error) error {
+	var exit *exec.ExitError
+	switch {
+	case err == nil && strings.Contains(output, "no tests to run"):
+		return fmt.Errorf("there is no test %s", d.tests)
+	case err == nil:
+		return fmt.Errorf("%s passes though the mend is taken back", d.tests)
+	case !errors.As(err, &exit):
+		return err
+	case strings.Contains(output, "[build failed]"), strings.Contains(output, "[setup failed]"):
+		return fmt.Errorf("the code does not compile with the patch:\n%s", excerpt(output))
+	case !strings.Contains(output, d.says):
+		return fmt.Errorf("the test fails, but does not say %q:\n%s", d.says, excerpt(output))
+	}
+	return nil
+}
+
+// test runs the tests of the defect.
+func (d defect) test(more ...string) (output string, err error) {
+	args := append([]string{"test", "-vet=off", "-timeout=180s"}, more...)
+	cmd := exec.Command("go", append(args, "-run", d.tests, "./"+d.folder)...)
+	cmd.Dir = d.module
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "ZOOKEEPER=") && !strings.HasPrefix(v, "ZKTEST_SEEDS=") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, d.environment()...)
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}
+
+// writeOverlay writes the patched files to dir. It returns the name of a file for "go test -overlay".
+func writeOverlay(dir, patch string) (string, error) {
+	files, err := patched(patch)
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for name, content := range files {
+		actual, err := filepath.Abs(name)
+		if err != nil {
+			return "", err
+		}
+		replace[actual] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(replace[actual], []byte(content), 0o644); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, text, 0o644)
+}
+
+// excerpt returns the lines of an output that say what has failed, or its end.
+func excerpt(output string) string {
+	var says []string
+	for line := range strings.Lines(output) {
+		if telling.MatchString(line) {
+			says = append(says, strings.TrimRight(line, "\n"))
+		}
+	}
+	if says == nil {
+		says = strings.Split(output, "\n")
+		says = says[max(0, len(says)-20):]
+	}
+	return strings.Join(says[:min(len(says), 20)], "\n")
+}
+
+var telling = regexp.MustCompile(`--- FAIL|Error:|expected|actual|Messages:|panic:|fatal error:|\.go:\d+:\d+:|_test\.go:\d+: .`)
