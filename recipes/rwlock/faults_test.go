@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
@@ -197,4 +198,30 @@ func TestFaultsAtTheEndOfAFailedUpgrade(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The list behind the create is what shows a reader that came in between.
+func TestUpgradeFailsIfTheQueueCannotBeListedAfterTheCreate(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		in := on(srv)
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("target").DialContext))
+		rw, theirs := newLock(t, c, in.path), in.lock(t)
+		reading := acquire(t, rw.Read())
+		late := srv.On(fault.Match{Client: "target", Op: fault.OpMulti}, fault.Hold())
+		result := make(chan error, 1)
+		go func() {
+			_, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
+			result <- err
+		}()
+		require.NoError(t, late.Wait(testzk.Context(t)))
+		other := acquire(t, theirs.Read()) // after the first list and before the create
+		refused := srv.On(fault.Match{Client: "target", Op: fault.OpGetChildren2}, fault.Fail(zktest.NoAuth))
+		late.Release()
+		require.ErrorIs(t, <-result, zk.ErrNoAuth)
+		require.Equal(t, 1, refused.Hits())
+		require.NoError(t, other.Err())
+		queued(t, rw.Write(), 0)
+		release(t, reading, other)
+		empty(t, rw)
+	})
 }
