@@ -142,6 +142,7 @@ func prepareServer(c config, d Distribution, root string, id int, all []ports) (
 		dir:  dir,
 		java: d.Java,
 		args: arguments(c, d, dir),
+		env:  c.environment[id],
 	}
 	return s, writeFiles(dir, map[string]string{
 		"zoo.cfg":          zooCfg(c, id, s.dataDir(), all),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -101,6 +102,47 @@ func TestWipeLosesData(t *testing.T) {
 	exists, _, err := client(t, e.Connect()).Exists("/lost")
 	require.NoError(t, err)
 	require.False(t, exists)
+}
+
+func TestRestoredServerHasTheDataOfTheBackup(t *testing.T) {
+	realzk.Need(t)
+	e := Start(t, 1)
+	s, folder := e.Servers()[0], filepath.Join(t.TempDir(), "backup")
+	require.ErrorContains(t, s.Backup(folder), "running")
+	create(t, client(t, e.Connect()), "/kept", "before")
+	require.NoError(t, s.Kill())
+	require.ErrorIs(t, s.Restore(folder), os.ErrNotExist)
+	require.NoError(t, s.Backup(folder))
+	require.ErrorIs(t, s.Backup(folder), os.ErrExist)
+	require.NoError(t, s.Start(timeout(t)))
+	require.NoError(t, e.WaitReady(timeout(t)))
+	create(t, client(t, e.Connect()), "/lost", "")
+	require.ErrorContains(t, s.Restore(folder), "running")
+	require.NoError(t, s.Kill())
+
+	require.NoError(t, s.Restore(folder))
+	require.NoError(t, s.Start(timeout(t)))
+	require.NoError(t, e.WaitReady(timeout(t)))
+	conn := client(t, e.Connect())
+	require.Equal(t, "before", get(t, conn, "/kept"))
+	exists, _, err := conn.Exists("/lost")
+	require.NoError(t, err)
+	require.False(t, exists)
+}
+
+func TestEnvironmentOfOneServer(t *testing.T) {
+	realzk.Need(t)
+	e := Start(t, 1, WithServerEnvironment(1, "JAVA_TOOL_OPTIONS", "-Dof.this.server=yes"))
+	var logs strings.Builder
+	e.Logs(&logs, 1000)
+	require.Contains(t, logs.String(), "-Dof.this.server=yes")
+	for _, bad := range []Option{
+		WithServerEnvironment(2, "a", "b"), WithServerEnvironment(0, "a", "b"), WithServerEnvironment(1, "", "b"),
+		WithServerEnvironment(1, "a=", "b"), WithServerEnvironment(1, "a", "\x00"),
+	} {
+		_, err := newConfig(1, []Option{bad})
+		require.ErrorContains(t, err, "environment")
+	}
 }
 
 func TestPausedServerIsSilentAndStoppable(t *testing.T) {

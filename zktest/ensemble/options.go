@@ -19,6 +19,7 @@ type config struct {
 	lines        []string
 	own          map[int][]string // by server
 	properties   []property
+	environment  map[int][]string // by server
 	distribution *Distribution
 	link         func(from, to int, addr string) string // nil means a direct connection
 }
@@ -95,6 +96,27 @@ func WithProperty(key, value string) Option {
 			return fmt.Errorf("property %q: not a key", key)
 		}
 		c.properties = append(c.properties, property{key, value})
+		return nil
+	}
+}
+
+// WithServerEnvironment sets an environment variable of the server with the given number, counted from
+// 1. The server has those of the test process, too. With a library that the loader of the operating
+// system puts in front of the C library, a test can make the disk of one server fail:
+//
+//	ensemble.WithServerEnvironment(3, "LD_PRELOAD", "/tmp/stall.so")
+func WithServerEnvironment(id int, name, value string) Option {
+	return func(c *config) error {
+		if id < 1 || id > c.servers {
+			return fmt.Errorf("environment of server %d: there are %d", id, c.servers)
+		}
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return fmt.Errorf("environment %q, %q: want a name and a value without a zero byte", name, value)
+		}
+		if c.environment == nil {
+			c.environment = map[int][]string{}
+		}
+		c.environment[id] = append(c.environment[id], name+"="+value)
 		return nil
 	}
 }

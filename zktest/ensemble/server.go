@@ -32,6 +32,7 @@ type Server struct {
 	dir  string // has zoo.cfg, server.log and data/
 	java string
 	args []string
+	env  []string // besides that of this process
 
 	mu     sync.Mutex
 	proc   *process // nil unless started and not stopped since; it may have ended by itself
@@ -113,6 +114,9 @@ func (s *Server) exec() (*process, error) {
 	}
 	cmd := exec.Command(s.java, s.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = s.dir, log, log, childAttributes()
+	if len(s.env) > 0 {
+		cmd.Env = append(os.Environ(), s.env...)
+	}
 	return launch(cmd, info.Size())
 }
 
@@ -214,15 +218,51 @@ func (s *Server) freeze(paused bool, signal func(*os.Process) error) error {
 // server has forgotten everything. Its zxid starts again below what clients have seen, so it
 // refuses them until they open new sessions.
 func (s *Server) Wipe() error {
+	return s.whileDown("wipe", func() error {
+		if err := os.RemoveAll(s.dataDir()); err != nil {
+			return err
+		}
+		return writeFiles(s.dataDir(), map[string]string{"myid": strconv.Itoa(s.id)})
+	})
+}
+
+// Backup copies the data, transactions and snapshots, of a server that is not running to a folder that
+// does not exist yet.
+func (s *Server) Backup(folder string) error {
+	return s.whileDown("back up", func() error {
+		if _, err := os.Stat(folder); err == nil {
+			return fmt.Errorf("back up: %s: %w", folder, os.ErrExist)
+		}
+		return os.CopyFS(folder, os.DirFS(s.dataDir()))
+	})
+}
+
+// Restore replaces the data of a server that is not running by that of a folder that Backup has
+// written, and keeps the folder. A member of an ensemble then copies from the leader what it lacks.
+//
+// The other members must have all transactions to which this one has agreed since the backup, or else
+// the ensemble can lose some. They have them once they have committed a transaction while this server
+// was down, if no other member has lost data. That holds for [Server.Wipe], too.
+func (s *Server) Restore(folder string) error {
+	return s.whileDown("restore", func() error {
+		if _, err := os.Stat(filepath.Join(folder, "myid")); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(s.dataDir()); err != nil {
+			return err
+		}
+		return os.CopyFS(s.dataDir(), os.DirFS(folder))
+	})
+}
+
+// whileDown calls change, which needs that the server does not run meanwhile.
+func (s *Server) whileDown(what string, change func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc != nil && s.proc.alive() {
-		return s.annotate(errors.New("cannot wipe a running server"))
+		return s.annotate(fmt.Errorf("cannot %s a running server", what))
 	}
-	if err := os.RemoveAll(s.dataDir()); err != nil {
-		return s.annotate(err)
-	}
-	return s.annotate(writeFiles(s.dataDir(), map[string]string{"myid": strconv.Itoa(s.id)}))
+	return s.annotate(change())
 }
 
 func (s *Server) current() (p *process, paused bool) {
