@@ -170,6 +170,16 @@ func (r *relay) drop() {
 	}
 }
 
+// reset ends all connections as drop does, with a reset that both sides see.
+func (r *relay) reset() {
+	r.mu.Lock()
+	for conn := range r.conns { // all, before the end of one closes another
+		_ = conn.(*net.TCPConn).SetLinger(0) // if it fails, the end is an ordinary one
+	}
+	r.mu.Unlock()
+	r.drop()
+}
+
 // hold keeps back what is sent in both directions until release.
 func (r *relay) hold() {
 	r.up.hold()
@@ -187,6 +197,7 @@ type way struct {
 	changed *sync.Cond
 	held    bool
 	ended   bool
+	pace    pace
 	streams map[*stream]struct{}
 	marked  bool
 	passed  []byte // since mark
@@ -195,8 +206,9 @@ type way struct {
 // stream is one connection's part of a way.
 type stream struct {
 	kept    []byte
-	closed  bool // nothing comes any more
-	carried bool // something has been delivered
+	closed  bool          // nothing comes any more
+	carried bool          // something has been delivered
+	left    chan struct{} // closed when one of its ends has ended
 }
 
 func newWay() *way {
@@ -221,13 +233,14 @@ func (w *way) mark() { w.set(func() { w.marked, w.passed = true, nil }) }
 
 // carry delivers what comes from one end to the other until one of them ends.
 func (w *way) carry(from, to net.Conn) {
-	s := &stream{}
+	s := &stream{left: make(chan struct{})}
 	w.set(func() { w.streams[s] = struct{}{} })
 	defer w.set(func() { delete(w.streams, s) })
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer from.Close() // ends the reading
 	defer to.Close()
+	defer close(s.left)
 	reading.Go(func() { w.collect(s, from) })
 	for {
 		chunk := w.next(s)
@@ -241,9 +254,11 @@ func (w *way) carry(from, to net.Conn) {
 }
 
 func (w *way) collect(s *stream, from net.Conn) {
-	chunk := make([]byte, 32<<10)
+	buffer := make([]byte, 32<<10)
 	for {
+		chunk := w.current().limit(buffer)
 		n, err := from.Read(chunk)
+		w.current().wait(n, s.left)
 		w.set(func() { s.kept, s.closed = append(s.kept, chunk[:n]...), err != nil })
 		if err != nil {
 			return
