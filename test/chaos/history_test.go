@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,11 +20,16 @@ import (
 
 // What a turn was, in turn.Kind.
 const (
-	kindMutex  = "mutex"
-	kindWrite  = "write"
-	kindRead   = "read"
-	kindPermit = "permit"
-	kindTerm   = "term"
+	kindMutex      = "mutex"
+	kindHandoff    = "hand-off"
+	kindMulti      = "multi"
+	kindWrite      = "write"
+	kindRead       = "read"
+	kindDowngraded = "downgraded"
+	kindPermit     = "permit"
+	kindTerm       = "term"
+	kindLatch      = "latch"
+	kindAdd        = "add"
 )
 
 // permits is how many there are of each semaphore.
@@ -87,14 +93,24 @@ type lockHistory struct {
 	lock    history.Lock
 	permits history.Semaphore
 	writes  history.Register
+	limits  []history.Op // of permits, in this round
 }
 
 func newLockHistory() *lockHistory { return &lockHistory{permits: history.Semaphore{Permits: permits}} }
 
-// add checks that no more holds were valid at a time than may be, that tokens grow, that what holders
-// wrote under their tokens did not go back, and that no node was deleted by another than its owner.
+// add checks all turns of a round, and keeps what the next round needs.
 func (l *lockHistory) add(turns []turn) error {
-	var locks, permits, writes []history.Op
+	err := l.check(turns)
+	l.advance(turns)
+	return err
+}
+
+// check checks that no more holds were valid at a time than may be, that tokens grow, that what holders
+// wrote under their tokens did not go back, and that no node was deleted by another than its owner. A
+// part of the turns of a round is right if all of them are.
+func (l *lockHistory) check(turns []turn) error {
+	var locks, writes []history.Op
+	permits := slices.Clone(l.limits)
 	deleted := recipes.ErrNodeDeleted.Error()
 	for i, t := range turns {
 		if strings.Contains(t.Lost, deleted) || strings.Contains(t.Release, deleted) {
@@ -113,17 +129,16 @@ func (l *lockHistory) add(turns []turn) error {
 			writes = append(writes, history.Op{Call: t.Wrote, Return: t.Wrote, What: write})
 		}
 	}
-	err := errors.Join(
+	return errors.Join(
 		history.Check(l.lock, locks), history.Check(l.permits, permits), history.Check(l.writes, writes))
-	l.advance(turns)
-	return err
 }
 
 // ops returns the operations of a turn with a number. Its end is the last moment at which it was
 // valid. The transaction of a permit is within its acquire.
 func (t turn) ops(number int) []history.Op {
 	a := history.Acquire{
-		Hold: number + 1, Name: fmt.Sprintf("%+v", t), Token: t.Token, Shared: t.Kind == kindRead,
+		Hold: number + 1, Name: fmt.Sprintf("%+v", t), Token: t.Token, By: int(t.By),
+		Shared: t.isShared(), Passed: t.Kind == kindHandoff,
 	}
 	call := t.From
 	if t.Kind == kindPermit {
@@ -135,15 +150,22 @@ func (t turn) ops(number int) []history.Op {
 	}
 }
 
-// advance notes the largest tokens.
+func (t turn) isShared() bool { return t.Kind == kindRead || t.Kind == kindDowngraded }
+
+// advance notes the largest tokens, and the last limit.
 func (l *lockHistory) advance(turns []turn) {
+	for _, op := range l.limits {
+		limit := op.What.(history.Limit)
+		l.permits.Permits, l.permits.Zxid = limit.Permits, max(l.permits.Zxid, limit.Zxid)
+	}
+	l.limits = nil
 	for _, t := range turns {
 		switch {
 		case t.To < t.From:
 			continue
 		case t.Kind == kindPermit:
 			l.permits.Zxid = max(l.permits.Zxid, t.Token)
-		case t.Kind == kindRead:
+		case t.isShared():
 			l.lock.Shared = max(l.lock.Shared, t.Token)
 		default:
 			l.lock.Exclusive = max(l.lock.Exclusive, t.Token)
@@ -156,7 +178,11 @@ func (l *lockHistory) advance(turns []turn) {
 
 func TestLockHistoryFindsWhatMustNotBe(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // of the drawings
-	const x, r, w, p = kindMutex, kindRead, kindWrite, kindPermit
+	const x, r, w, p, h, d = kindMutex, kindRead, kindWrite, kindPermit, kindHandoff, kindDowngraded
+	pair := func(t turn) turn {
+		t.By = 7
+		return t
+	}
 	held := func(kind string, token, from, to int64) turn {
 		return turn{Kind: kind, Token: token, From: from, To: to}
 	}
@@ -164,19 +190,27 @@ func TestLockHistoryFindsWhatMustNotBe(t *testing.T) {
 		turns []turn
 		want  string // empty: nothing is wrong
 	}{
-		"in turn":         {[]turn{held(x, 1, 1, 5), held(x, 2, 5, 9)}, ""},
-		"any order":       {[]turn{held(x, 2, 5, 9), held(x, 1, 1, 5)}, ""},
-		"overlap":         {[]turn{held(x, 1, 1, 5), held(x, 2, 4, 9)}, "two valid holds"},
-		"inside":          {[]turn{held(x, 1, 1, 9), held(x, 2, 4, 5)}, "two valid holds"},
-		"not the next":    {[]turn{held(r, 1, 1, 9), held(r, 2, 2, 3), held(w, 3, 5, 6)}, "two valid holds"},
-		"over at once":    {[]turn{held(x, 1, 1, 5), held(x, 2, 4, 0)}, ""},
-		"readers":         {[]turn{held(r, 2, 1, 9), held(r, 1, 4, 5)}, ""},
-		"reader beside":   {[]turn{held(w, 1, 1, 9), held(r, 2, 4, 5)}, "two valid holds"},
-		"reader token":    {[]turn{held(w, 3, 1, 2), held(r, 2, 4, 5)}, "not larger"},
-		"writer token":    {[]turn{held(r, 3, 1, 2), held(w, 3, 4, 5)}, "not larger"},
-		"permits":         {[]turn{held(p, 1, 1, 9), held(p, 2, 2, 9), held(p, 3, 9, 10)}, ""},
-		"one permit more": {[]turn{held(p, 1, 1, 9), held(p, 2, 2, 9), held(p, 3, 8, 10)}, "3 valid permits"},
-		"repeated token":  {[]turn{held(x, 1, 1, 2), held(x, 1, 3, 4)}, "not larger"},
+		"in turn":               {[]turn{held(x, 1, 1, 5), held(x, 2, 5, 9)}, ""},
+		"any order":             {[]turn{held(x, 2, 5, 9), held(x, 1, 1, 5)}, ""},
+		"overlap":               {[]turn{held(x, 1, 1, 5), held(x, 2, 4, 9)}, "two valid holds"},
+		"inside":                {[]turn{held(x, 1, 1, 9), held(x, 2, 4, 5)}, "two valid holds"},
+		"not the next":          {[]turn{held(r, 1, 1, 9), held(r, 2, 2, 3), held(w, 3, 5, 6)}, "two valid holds"},
+		"over at once":          {[]turn{held(x, 1, 1, 5), held(x, 2, 4, 0)}, ""},
+		"readers":               {[]turn{held(r, 2, 1, 9), held(r, 1, 4, 5)}, ""},
+		"reader beside":         {[]turn{held(w, 1, 1, 9), held(r, 2, 4, 5)}, "two valid holds"},
+		"reader token":          {[]turn{held(w, 3, 1, 2), held(r, 2, 4, 5)}, "not larger"},
+		"writer token":          {[]turn{held(r, 3, 1, 2), held(w, 3, 4, 5)}, "not larger"},
+		"permits":               {[]turn{held(p, 1, 1, 9), held(p, 2, 2, 9), held(p, 3, 9, 10)}, ""},
+		"one permit more":       {[]turn{held(p, 1, 1, 9), held(p, 2, 2, 9), held(p, 3, 8, 10)}, "3 valid permits"},
+		"repeated token":        {[]turn{held(x, 1, 1, 2), held(x, 1, 3, 4)}, "not larger"},
+		"passed on":             {[]turn{held(h, 1, 1, 2), held(h, 1, 3, 4)}, ""},
+		"passed back":           {[]turn{held(h, 2, 1, 2), held(h, 1, 3, 4)}, "not larger"},
+		"passed too soon":       {[]turn{held(h, 1, 1, 3), held(h, 1, 2, 4)}, "two valid holds"},
+		"downgraded":            {[]turn{pair(held(w, 1, 1, 5)), pair(held(d, 1, 4, 9)), held(r, 2, 6, 7)}, ""},
+		"downgraded at other's": {[]turn{held(w, 1, 1, 5), pair(held(d, 1, 4, 9))}, "two valid holds"},
+		"writer beside downgraded": {
+			[]turn{pair(held(w, 1, 1, 5)), pair(held(d, 1, 4, 9)), held(w, 2, 8, 9)}, "two valid holds",
+		},
 		"write goes back": {
 			[]turn{{Kind: x, Token: 1, Wrote: 8}, {Kind: x, Token: 2, From: 1, Wrote: 7, To: 2}}, "accepted",
 		},

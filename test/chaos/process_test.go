@@ -30,6 +30,7 @@ type siegeProcess struct {
 	states []string          // of the client, as told
 	closed map[string]string // the errors of what was closed, by kind
 	turns  []turn            // the others
+	before []turn            // of earlier processes, which were killed
 
 	ordered   bool   // the worker keeps what it is told to keep
 	data      string // that it was told to keep last
@@ -50,10 +51,14 @@ func (w *siegeProcess) start(t *testing.T, record *recorder, role string, s sett
 	for _, relay := range w.relays {
 		connect = append(connect, relay.addr())
 	}
+	s.Number = w.number
 	s.Name = fmt.Sprintf("w%d", w.number)
 	s.Log = filepath.Join(record.dir, fmt.Sprintf("worker-%d.log", w.number))
 	w.starting.Lock()
 	defer w.starting.Unlock()
+	if w.process != nil {
+		w.before = append(append(w.before, w.process.take()...), turn{Kind: kindKilled})
+	}
 	w.settings, w.turns = s, nil
 	w.ordered, w.data, w.keepsNone = role == "follow", s.Data, false
 	w.process = startProcessWith(t, role, strings.Join(connect, ","), s)
@@ -71,6 +76,14 @@ func (w *siegeProcess) signal(signal syscall.Signal) {
 
 func (w *siegeProcess) stop() { w.signal(syscall.SIGSTOP) }
 func (w *siegeProcess) cont() { w.signal(syscall.SIGCONT) }
+
+// collect returns what the worker has said since the last call, also before it was killed.
+func (w *siegeProcess) collect() (turns []turn) {
+	w.starting.Lock()
+	defer w.starting.Unlock()
+	turns, w.before = append(w.before, w.take()...), nil
+	return turns
+}
 
 // kill ends the process at once.
 func (w *siegeProcess) kill() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,56 +13,23 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/leader"
-	"github.com/docent-zk/docent/recipes/mutex"
-	"github.com/docent-zk/docent/recipes/rwlock"
-	"github.com/docent-zk/docent/recipes/semaphore"
 )
-
-// The locks of a siege. Holders that exclude all others write their tokens to a node, one for each lock.
-const (
-	siegeMutex    = "/siege/mutex"
-	siegeBusy     = "/siege/busy"
-	siegeRW       = "/siege/rw"
-	siegePermits  = "/siege/permits"
-	siegeElection = "/siege/election"
-)
-
-// siegeLines are the parents of the nodes of holders and waiters.
-var siegeLines = []string{
-	siegeMutex, siegeBusy, siegeRW, siegePermits + "/leases", siegePermits + "/locks", siegeElection,
-}
-
-// siegeLocks are all locks.
-var siegeLocks = []string{siegeMutex, siegeBusy, siegeRW, siegePermits, siegeElection}
-
-// written returns the path of the node that the holders of a lock write to.
-func written(lock string) string { return "/written" + strings.ReplaceAll(lock, "/", "-") }
 
 // The orders for a worker, and kinds of its reports.
 const (
-	orderGo     = "go"     // contend
+	orderGo     = "go "    // and the path of the counter of the round: contend
 	orderDrain  = "drain"  // take one more turn that was begun, and rest
 	orderCancel = "cancel" // give up what was begun, and rest
 	orderShow   = "show"   // tell what is known of the servers
 	kindResting = "resting"
-	kindError   = "error" // an error that must not be
+	kindError   = "error"  // an error that must not be
+	kindKilled  = "killed" // the process was killed: what follows is of another one
 )
-
-// acquirer is one way to take a lock.
-type acquirer struct {
-	kind, lock string
-	acquire    func(ctx context.Context) (*recipes.Hold, error)
-}
 
 // siegeWork contends for all locks, and rests, as its orders say. It follows what it contends for, and
 // the subtree, and it keeps nodes.
 func siegeWork(ctx context.Context, w *worker) error {
 	all, err := acquirers(w.client)
-	if err != nil {
-		return err
-	}
-	election, err := leader.New(w.client, siegeElection)
 	if err != nil {
 		return err
 	}
@@ -78,11 +46,12 @@ func siegeWork(ctx context.Context, w *worker) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case order := <-w.orders:
-			switch order {
-			case orderGo:
-				current = startRound(ctx, w, all, election)
+			path, begin := strings.CutPrefix(order, orderGo)
+			switch {
+			case begin:
+				current = startRound(ctx, w, all, path)
 				current.change(f)
-			case orderShow:
+			case order == orderShow:
 				f.show(ctx)
 			default:
 				current.finish(order == orderCancel)
@@ -103,25 +72,6 @@ func (w *worker) rest() turn {
 	return turn{Kind: kindResting, Session: session.ID(), Granted: session.Timeout()}
 }
 
-func acquirers(c *framework.Client) ([]acquirer, error) {
-	quiet, err1 := mutex.New(c, siegeMutex)
-	busy, err2 := mutex.New(c, siegeBusy)
-	rw, err3 := rwlock.New(c, siegeRW)
-	sem, err4 := semaphore.New(c, siegePermits, permits)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return nil, err
-	}
-	return []acquirer{
-		{kindMutex, siegeMutex, quiet.Acquire},
-		{kindMutex, siegeBusy, busy.Acquire},
-		{kindMutex, siegeBusy, busy.Acquire},
-		{kindRead, siegeRW, rw.Read().Acquire},
-		{kindWrite, siegeRW, rw.Write().Acquire},
-		{kindPermit, siegePermits, sem.Acquire},
-		{kindPermit, siegePermits, sem.Acquire},
-	}, nil
-}
-
 // round is what a worker does between two rests.
 type round struct {
 	w             *worker
@@ -133,21 +83,16 @@ type round struct {
 	running       sync.WaitGroup
 }
 
-func startRound(ctx context.Context, w *worker, all []acquirer, election *leader.Election) *round {
+func startRound(ctx context.Context, w *worker, all []acquirer, counter string) *round {
 	b := &round{w: w, over: make(chan struct{})}
 	b.waiting, b.cancelWaiting = context.WithCancel(ctx)
 	b.leading, b.cancelLeading = context.WithCancel(ctx)
 	for _, a := range all {
 		b.running.Go(func() { b.contend(a) })
 	}
-	b.running.Go(func() {
-		err := election.Run(b.leading, func(ctx context.Context, term *leader.Term) error {
-			t := b.hold(ctx, term, kindTerm, siegeElection)
-			b.w.report(t)
-			return nil
-		})
-		b.check(err, siegeElection)
-	})
+	b.running.Go(func() { b.check(b.standElection(), siegeElection) })
+	b.running.Go(func() { b.check(b.standLatch(), siegeLatch) })
+	b.running.Go(func() { b.check(b.add(counter), counter) })
 	return b
 }
 
@@ -182,16 +127,52 @@ func (b *round) contend(a acquirer) {
 		hold, err := a.acquire(ctx)
 		cancel()
 		if err != nil {
-			b.check(err, a.lock)
+			b.check(err, a.locks[0])
 		} else {
-			t := b.hold(b.waiting, hold, a.kind, a.lock)
-			t.Called = called
-			if err := hold.Release(); err != nil {
-				t.Release = err.Error()
-			}
-			b.w.report(t)
+			b.use(a, hold, called)
 		}
 		b.pause(rand.N(40 * time.Millisecond))
+	}
+}
+
+// use keeps a hold for a while, releases it, and reports it for each lock. Some writers become readers.
+func (b *round) use(a acquirer, hold *recipes.Hold, called int64) {
+	if a.below != nil && rand.N(3) == 0 {
+		b.downgrade(a, hold, called)
+		return
+	}
+	b.release(hold, b.hold(b.waiting, hold, a.kind, a.locks...), called)
+}
+
+// downgrade keeps a write hold, acquires the read side under it, and keeps that without it.
+func (b *round) downgrade(a acquirer, writing *recipes.Hold, called int64) {
+	pair := int64(os.Getpid())<<24 + b.w.pairs.Add(1)
+	wrote := b.hold(b.waiting, writing, a.kind, a.locks...)
+	asked := now()
+	reading, err := a.below(writing.Context(b.waiting))
+	wrote[0].By = pair
+	if err == nil && writing.Err() == nil {
+		wrote[0].To = asked // it was valid until then, and longer
+	}
+	b.release(writing, wrote, called)
+	if err != nil {
+		b.check(err, siegeRW)
+		return
+	}
+	read := b.hold(b.waiting, reading, kindDowngraded, siegeRW)
+	read[0].By = pair
+	b.release(reading, read, asked)
+}
+
+// release releases a hold, and reports what it was.
+func (b *round) release(hold *recipes.Hold, turns []turn, called int64) {
+	err := hold.Release()
+	for _, t := range turns {
+		t.Called = called
+		if err != nil {
+			t.Release = err.Error()
+		}
+		b.w.report(t)
 	}
 }
 
@@ -208,8 +189,9 @@ type guarded interface {
 	Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error)
 }
 
-// hold keeps the lock for a while, which is seldom long, and writes its token.
-func (b *round) hold(ctx context.Context, h guarded, kind, lock string) turn {
+// hold keeps locks for a while, which is seldom long, and writes their tokens. It returns a turn of each
+// lock.
+func (b *round) hold(ctx context.Context, h guarded, kind string, locks ...string) (turns []turn) {
 	length := rand.N(10 * time.Millisecond)
 	if rand.N(15) == 0 {
 		length = rand.N(8 * time.Second)
@@ -219,19 +201,31 @@ func (b *round) hold(ctx context.Context, h guarded, kind, lock string) turn {
 	stop := context.AfterFunc(b.leading, cancel) // with the round
 	defer stop()
 
+	tokens := []int64{h.Token()}
+	if several, is := h.(*recipes.Hold); is && len(locks) > 1 {
+		tokens = several.Tokens()
+	}
 	wrote := make(chan int64, 1)
-	go func() { wrote <- write(ctx, h, kind, lock) }()
+	go func() { wrote <- write(ctx, h, kind, locks, tokens) }()
 	t := during(ctx, h, length)
-	t.Kind, t.Lock, t.Wrote = kind, lock, <-wrote
-	return t
+	t.Kind, t.Wrote = kind, <-wrote
+	for i, lock := range locks {
+		t.Lock, t.Token = lock, tokens[i]
+		turns = append(turns, t)
+	}
+	return turns
 }
 
-// write writes the token, and returns the transaction that did, or 0.
-func write(ctx context.Context, h guarded, kind, lock string) int64 {
-	if kind == kindRead || kind == kindPermit {
+// write writes the token of each lock, and returns the transaction that did, or 0.
+func write(ctx context.Context, h guarded, kind string, locks []string, tokens []int64) int64 {
+	if kind == kindRead || kind == kindDowngraded || kind == kindPermit {
 		return 0
 	}
-	results, err := h.Guard(ctx, framework.SetOp(written(lock), []byte(strconv.FormatInt(h.Token(), 10)), -1))
+	var ops []framework.Op
+	for i, lock := range locks {
+		ops = append(ops, framework.SetOp(written(lock), []byte(strconv.FormatInt(tokens[i], 10)), -1))
+	}
+	results, err := h.Guard(ctx, ops...)
 	if err != nil || len(results) == 0 || results[0].Stat == nil {
 		return 0
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,7 @@ type settings struct {
 	Lock    string // what a worker that watches a hold acquires
 	Log     string // the file that the client's log goes to, with debug messages
 	Name    string // of the worker, for what it keeps
+	Number  int    // of the worker: its digit in a counter
 	Data    string // of what it keeps
 	Older   bool   // the servers seem to be older than 3.6
 }
@@ -102,6 +104,7 @@ type worker struct {
 	orders  <-chan string // from its parent
 	report  func(turn)
 	running sync.WaitGroup // goroutines that end with the role's context
+	pairs   atomic.Int64   // the number of the last write hold that became a read hold
 }
 
 // turn is one hold or one term, as the process that had it saw it. Times are of the one clock that all
@@ -110,16 +113,18 @@ type turn struct {
 	Kind     string `json:",omitempty"` // what was held, or another thing that is reported
 	Lock     string `json:",omitempty"`
 	Token    int64
-	Called   int64         `json:",omitempty"` // when the acquire began
-	From, To int64         // between which it was valid, each time that it was asked
-	Until    int64         `json:",omitempty"` // until when it said at From that it would be valid
-	Lost     string        `json:",omitempty"` // why it ended, if it was not released
-	Release  string        `json:",omitempty"` // what Release said
-	Asleep   time.Duration `json:",omitempty"`
-	Wrote    int64         `json:",omitempty"` // the transaction by which the holder wrote its token
-	Session  int64         `json:",omitempty"`
-	Granted  time.Duration `json:",omitempty"` // the session timeout
-	Worker   int           `json:",omitempty"` // the process id
+	Called   int64             `json:",omitempty"` // when the acquire began
+	From, To int64             // between which it was valid, each time that it was asked
+	Until    int64             `json:",omitempty"` // until when it said at From that it would be valid
+	Lost     string            `json:",omitempty"` // why it ended, if it was not released
+	Release  string            `json:",omitempty"` // what Release said
+	Asleep   time.Duration     `json:",omitempty"`
+	Wrote    int64             `json:",omitempty"` // the transaction by which the holder wrote its token
+	Session  int64             `json:",omitempty"`
+	Granted  time.Duration     `json:",omitempty"` // the session timeout
+	Worker   int               `json:",omitempty"` // the process id
+	By       int64             `json:",omitempty"` // of a write hold and the read hold that it became: the same
+	Outcome  framework.Outcome `json:",omitempty"` // of an addition
 
 	*Report `json:",omitempty"`
 }

@@ -1,0 +1,297 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+// round makes faults, and checks everything: holds and additions while they go on, and the rest when
+// they are over.
+func (s *siege) round(n int) {
+	s.beginRound(n)
+	over, monitoring := make(chan struct{}), sync.WaitGroup{}
+	monitoring.Go(func() { s.monitor(over) })
+	stop := s.change()
+	for range 1 + s.random.IntN(3) {
+		s.begin()
+	}
+	s.faults.Wait()
+	order := []string{orderDrain, orderCancel}[s.random.IntN(2)]
+	s.repair()
+	stop()
+	close(over)
+	monitoring.Wait()
+	s.require(s.wrong)
+	repaired := time.Now()
+	s.note("round %d: the faults are over: %s", n+1, order)
+	for _, w := range s.workers {
+		require.NoError(s.t, w.order(order))
+	}
+	s.rest()
+	s.require(errors.Join(s.gather(), s.checkTurns(true), s.checkCounter(testzk.Context(s.t))))
+	s.empty()
+	s.acquireAll()
+	s.watch()
+	s.follow()
+	took := time.Since(repaired)
+	s.note("round %d: all is well after %v", n+1, took.Round(time.Millisecond))
+	s.total.set(func() {
+		s.total.rounds++
+		s.total.recovery = max(s.total.recovery, took)
+	})
+}
+
+// beginRound has all workers contend, and add to a new counter.
+func (s *siege) beginRound(n int) {
+	s.counterPath, s.counter = fmt.Sprintf("/counters/%d", n), newCounterHistory()
+	s.turns, s.restored = map[string][]turn{}, sync.Once{}
+	s.cancelled = make(chan struct{})
+	s.endFaults = sync.OnceFunc(func() { close(s.cancelled) })
+	_, err := s.fresh.Create(testzk.Context(s.t), s.counterPath, make([]byte, 8), framework.Parents())
+	require.NoError(s.t, err)
+	for _, w := range s.workers {
+		require.NoError(s.t, w.order(orderGo+s.counterPath))
+	}
+}
+
+// require ends the siege if something is wrong.
+func (s *siege) require(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.note("wrong: %v", err)
+		s.t.Fatal(err)
+	}
+}
+
+// begin begins one fault, which goes on by itself until it is over.
+func (s *siege) begin() {
+	f := faults[s.random.IntN(len(faults))]
+	a := &activeFault{siege: s, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), name: f.name}
+	s.faults.Go(func() {
+		a.wait(0, 2*time.Second)
+		s.record.note("begin %s", a.name)
+		f.run(a)
+		s.record.note("end %s", a.name)
+	})
+}
+
+// change changes the subtree and makes marks until stop is called.
+func (s *siege) change() (stop func()) {
+	over := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { s.writer.run(context.Background(), over) })
+	moving := rand.New(rand.NewPCG(s.random.Uint64(), 0))
+	running.Go(func() {
+		if err := s.limit.run(context.Background(), moving, over); err != nil {
+			s.t.Errorf("the limit cannot be changed: %v", err)
+		}
+	})
+	running.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-over:
+				return
+			case <-time.After(rand.N(200 * time.Millisecond)): // the workload
+				s.followers.marks.make(s.observer, siegeLines[n%len(siegeLines)])
+			}
+		}
+	})
+	for _, w := range s.keepers {
+		random := rand.New(rand.NewPCG(s.random.Uint64(), 0))
+		running.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				case <-time.After(time.Duration(random.Int64N(int64(4 * time.Second)))): // the workload
+					w.set(fmt.Sprintf("data %d", now()))
+				}
+			}
+		})
+	}
+	return func() {
+		close(over)
+		running.Wait()
+		s.followers.writes.add(s.writer.take()...)
+	}
+}
+
+// watch waits until each persistent watch has told of marks that are made while nothing else changes.
+// After a reconnect in between, which is told as a gap, other marks are made.
+func (s *siege) watch() {
+	s.t.Helper()
+	missing := ""
+	eventually(s.t, func() bool {
+		for _, dir := range siegeLines {
+			if s.fresh.CreateContainers(testzk.Context(s.t), dir) != nil {
+				return false
+			}
+		}
+		s.ask()
+		s.followers.countLists()
+		gaps := s.followers.gaps
+		if !s.followers.marks.makeAll(s.observer, siegeLines) {
+			missing = "marks cannot be made"
+			return false
+		}
+		eventually(s.t, func() bool {
+			s.ask()
+			missing = s.followers.missing()
+			return missing == "" || s.followers.gaps > gaps
+		}, func() string { return "changes were not told: " + missing })
+		return missing == ""
+	}, func() string { return "changes are not told: " + missing })
+}
+
+func (s *siege) ask() {
+	s.t.Helper()
+	if err := s.followers.ask(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// follow waits until what all workers follow and keep is equal to what the servers have.
+func (s *siege) follow() {
+	s.t.Helper()
+	diff := ""
+	eventually(s.t, func() bool {
+		s.ask()
+		diff = s.followers.differences()
+		return diff == ""
+	}, func() string {
+		s.followers.keepLatest()
+		return "what is followed or kept is not as on the servers:\n" + diff
+	})
+	require.NoError(s.t, s.followers.prove())
+}
+
+// repair ends what is left of the faults.
+func (s *siege) repair() {
+	for _, w := range s.all() {
+		w.cont()
+		for _, relay := range w.relays {
+			relay.release()
+			relay.slow(pace{})
+			relay.allow()
+		}
+	}
+	for _, from := range s.ensemble.Servers() {
+		for _, to := range s.ensemble.Servers() {
+			if from != to {
+				s.servers.link(from, to).release()
+				s.servers.link(from, to).slow(pace{})
+			}
+		}
+		if s.disks != nil {
+			require.NoError(s.t, s.disks.release(from.ID()))
+		}
+		if !from.Running() {
+			require.NoError(s.t, from.Start(testzk.Context(s.t)))
+		}
+		require.NoError(s.t, from.Resume())
+	}
+	if err := s.waitReady(); err != nil {
+		s.note("all servers are restarted: %v", err)
+		s.restartServers()
+		require.NoError(s.t, s.waitReady())
+	}
+}
+
+func (s *siege) waitReady() error {
+	ctx, cancel := context.WithTimeout(context.Background(), recoveryBound)
+	defer cancel()
+	return s.ensemble.WaitReady(ctx)
+}
+
+// restartServers ends an election that does not end by itself. After several faults a follower may
+// name another leader than the one that it follows. A third server then finds no majority for any
+// leader, while the two serve.
+func (s *siege) restartServers() {
+	for _, server := range s.ensemble.Servers() {
+		require.NoError(s.t, server.Kill())
+	}
+	for _, server := range s.ensemble.Servers() {
+		require.NoError(s.t, server.Start(testzk.Context(s.t)))
+	}
+}
+
+// rest waits until all workers rest.
+func (s *siege) rest() {
+	s.t.Helper()
+	for _, w := range s.workers {
+		eventually(s.t, func() bool {
+			said := w.said()
+			return len(said) > 0 && said[len(said)-1].Kind == kindResting
+		}, func() string { return fmt.Sprintf("worker %d does not come to rest; %s", w.number, s.left()) })
+	}
+}
+
+// empty waits until no queue has a node. The workers have no hold and do not acquire, and their
+// sessions are alive.
+func (s *siege) empty() {
+	s.t.Helper()
+	eventually(s.t, func() bool {
+		for _, line := range siegeLines {
+			s.followers.marks.clean(s.observer, line)
+		}
+		return s.left() == "nothing is left"
+	}, func() string {
+		return "nodes are left that nothing owns: " + s.left()
+	})
+}
+
+// left returns the nodes in the queues, as text.
+func (s *siege) left() string {
+	var nodes []string
+	if err := testzk.Sync(s.observer); err != nil {
+		return err.Error()
+	}
+	for _, line := range siegeLines {
+		names, _, err := s.observer.Children(line)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err.Error()
+		}
+		for _, name := range names {
+			node := line + "/" + name
+			if _, stat, err := s.observer.Exists(node); err == nil && stat != nil {
+				node += fmt.Sprintf(" of session %#x, created by transaction %#x at %s", stat.EphemeralOwner,
+					stat.Czxid, time.UnixMilli(stat.Ctime).UTC().Format("15:04:05.000"))
+			}
+			nodes = append(nodes, node)
+		}
+	}
+	if len(nodes) == 0 {
+		return "nothing is left"
+	}
+	return strings.Join(nodes, ", ")
+}
+
+// acquireAll takes each lock once, by a client that no fault concerns while it does.
+func (s *siege) acquireAll() {
+	s.t.Helper()
+	all, err := acquirers(s.fresh)
+	require.NoError(s.t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), recoveryBound)
+	defer cancel()
+	for _, a := range all {
+		eventually(s.t, func() bool {
+			hold, err := a.acquire(ctx)
+			if err != nil {
+				s.record.note("%s %v: %v", a.kind, a.locks, err)
+				return false
+			}
+			return hold.Release() == nil
+		}, func() string { return fmt.Sprintf("nothing gets %v any more: %s", a.locks, s.left()) })
+	}
+}
