@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -65,8 +66,9 @@ type Report struct {
 func follow(ctx context.Context, w *worker) (*follower, error) {
 	f := &follower{worker: w, group: newGroupView()}
 	f.writer = &writer{
-		client: w.client, name: w.Name, pause: siegePause,
-		wrong: func(err error) { w.report(turn{Kind: kindError, Lock: subtree, Lost: err.Error()}) },
+		client: w.client, name: fmt.Sprintf("%s-%d", w.Name, os.Getpid()), pause: siegePause,
+		wrong:  func(err error) { w.report(turn{Kind: kindError, Lock: subtree, Lost: err.Error()}) },
+		begins: func(a attempt) { w.report(turn{Kind: kindBegins, Report: &Report{Writes: []attempt{a}}}) },
 	}
 	for _, kind := range keptKinds {
 		f.kept = append(f.kept, newRegistration(w.client, kind, w.Name))
@@ -156,6 +158,7 @@ const (
 	kindShown  = "shown" // the last line of a report
 	kindState  = "state" // the state of the client is another one
 	kindClosed = "closed"
+	kindBegins = "begins" // a write, the outcome of which is told with the last line, if the process lives
 )
 
 // followedCache is a cache with its events.

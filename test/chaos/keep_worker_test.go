@@ -7,7 +7,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes/group"
@@ -260,4 +264,46 @@ func (v *groupView) report() *groupReport {
 		r.Members[id], r.Tokens[id] = string(m.Payload), m.Token
 	}
 	return r
+}
+
+func TestViewOfAGroupFindsWhatMustNotBe(t *testing.T) {
+	change := func(kind group.Kind, token int64, payload string) group.Change {
+		return group.Change{Kind: kind, Member: group.Member{ID: "a", Token: token, Payload: []byte(payload)}}
+	}
+	added, changed, removed := change(group.Added, 1, "x"), change(group.Changed, 1, "y"), change(group.Removed, 1, "y")
+	for name, example := range map[string]struct {
+		changes []group.Change
+		right   bool
+	}{
+		"a history":          {[]group.Change{added, changed, removed, change(group.Added, 2, "z")}, true},
+		"twice":              {[]group.Change{added, added}, false},
+		"again":              {[]group.Change{added, removed, added}, false},
+		"not there":          {[]group.Change{changed}, false},
+		"nothing changed":    {[]group.Change{added, change(group.Changed, 1, "x")}, false},
+		"of another":         {[]group.Change{added, change(group.Changed, 2, "y")}, false},
+		"removed twice":      {[]group.Change{added, removed, removed}, false},
+		"another is removed": {[]group.Change{added, change(group.Removed, 2, "x")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newGroupView()
+			for _, c := range example.changes {
+				v.note(c, nil)
+			}
+			v.note(group.Change{}, context.Canceled)
+			require.Equal(t, example.right, len(v.report().Wrong) == 0, v.report().Wrong)
+		})
+	}
+	v := newGroupView()
+	v.note(group.Change{}, errors.New("unexpected"))
+	require.NotEmpty(t, v.report().Wrong)
+
+	v = newGroupView()
+	v.note(added, nil)
+	node := func(czxid int64, data string) map[string]nodeOnServer {
+		return map[string]nodeOnServer{groupPath + "/a": {groupPath + "/a", &zk.Stat{Czxid: czxid}, []byte(data)}}
+	}
+	require.Empty(t, v.report().differences(node(1, "x")))
+	for _, other := range []map[string]nodeOnServer{nil, node(1, "y"), node(2, "x")} {
+		require.NotEmpty(t, v.report().differences(other))
+	}
 }

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
 )
 
 // monitor checks what workers tell while faults go on, until over is closed. It ends the round when
@@ -42,6 +47,9 @@ func (s *siege) hear(w *siegeProcess, t turn) error {
 		return fmt.Errorf("an error that no fault explains: %+v", t)
 	case kindResting:
 		return errorUnless(t.Lost == "", "a worker has no session after the faults: %+v", t)
+	case kindBegins:
+		s.followers.writes.add(t.Writes...)
+		return nil
 	case kindKilled:
 		s.counter.killed(w.number)
 		return nil
@@ -123,5 +131,41 @@ func (s *totals) countAddition(t turn) {
 		s.added++
 	case t.Outcome == 0:
 		s.unknown++
+	}
+}
+
+func TestMonitorEndsTheRoundWhenSomethingIsWrong(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // of the drawings
+	held := func(lock string, token, from, to int64) turn {
+		return turn{Kind: kindMutex, Lock: lock, Token: token, From: from, To: to}
+	}
+	added := func(sum int64) turn {
+		return turn{Kind: kindAdd, Lock: "/counter", Token: sum, Outcome: framework.Applied}
+	}
+	for name, example := range map[string]struct {
+		turns []turn
+		want  string
+	}{
+		"two holds":     {[]turn{held(siegeMutex, 1, 1, 5), held(siegeMutex, 2, 4, 9)}, "two valid holds"},
+		"counted twice": {[]turn{added(1), added(3)}, "counts twice"},
+		"an error":      {[]turn{{Kind: kindError, Lost: "something"}}, "no fault explains"},
+		"no session":    {[]turn{{Kind: kindResting, Lost: "lost"}}, "no session"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &siege{
+				t: t, record: newRecorder(t), total: newTotals(), limit: &movingLimit{}, counter: newCounterHistory(),
+				histories: map[string]*lockHistory{siegeMutex: newLockHistory(), siegeBusy: newLockHistory()},
+				turns:     map[string][]turn{}, cancelled: make(chan struct{}),
+			}
+			s.endFaults = func() { close(s.cancelled) }
+			worker := &process{turns: []turn{held(siegeBusy, 1, 1, 9), {Kind: kindResting}}}
+			s.workers = []*siegeProcess{{process: worker}}
+			require.NoError(t, errors.Join(s.gather(), s.checkTurns(false)))
+
+			worker.turns = example.turns
+			s.monitor(nil)
+			require.ErrorContains(t, s.wrong, example.want)
+			<-s.cancelled
+		})
 	}
 }

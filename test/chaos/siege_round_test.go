@@ -29,9 +29,9 @@ func (s *siege) round(n int) {
 	s.faults.Wait()
 	order := []string{orderDrain, orderCancel}[s.random.IntN(2)]
 	s.repair()
-	stop()
 	close(over)
 	monitoring.Wait()
+	stop()
 	s.require(s.wrong)
 	repaired := time.Now()
 	s.note("round %d: the faults are over: %s", n+1, order)

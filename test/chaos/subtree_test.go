@@ -308,6 +308,7 @@ type writer struct {
 	pause  time.Duration // the longest between two changes
 	below  bool          // the upper nodes of the subtree are not deleted
 	wrong  func(error)   // is called with an error that no fault explains
+	begins func(attempt) // is called before each write, or nil
 
 	mu    sync.Mutex
 	count int
@@ -388,6 +389,9 @@ func (w *writer) write(node string, do func(data []byte) (zxid int64, err error)
 	w.count++
 	line := fmt.Sprintf("%s %s %d %d", node, w.name, w.count, size)
 	w.mu.Unlock()
+	if w.begins != nil {
+		w.begins(attempt{Path: node, Line: line})
+	}
 	inZipped := strings.HasPrefix(node+"/", zipped+"/")
 	zxid, err := do(payload(line, size, inZipped && rand.N(4) > 0))
 	w.mu.Lock()
