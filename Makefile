@@ -28,6 +28,13 @@ SITE_BASE := / # the path of the site on its server
 .PHONY: single swarm
 .PHONY: acceptance-page backends deps-backends browser commands ensemble chaos differential clients interop bench bench-quick bench-server
 .PHONY: compare compare-quick deps-compare fix fuzz model deps-model licences audit track-record track-record-page mutants
+DURATION := 30m # of a siege
+SEED     :=     # of a siege; a random one if it is empty
+
+.DEFAULT_GOAL := help
+.PHONY: help deps deps-zookeeper deps-browser deps-race deps-bench test verify prose unit contrib acceptance seeds single
+.PHONY: acceptance-page backends deps-backends browser commands ensemble chaos siege soak differential clients interop bench bench-quick bench-server
+.PHONY: compare compare-quick deps-compare fix fuzz model deps-model
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,9 +101,16 @@ ensemble: deps-zookeeper ## run the suites on three real servers; no contracts o
 	ZOOKEEPER=3 $(PLAIN) -skip '^Test(Simulated|Contract)' $(call asking,$(SUITES))
 	ZOOKEEPER=3 $(PLAIN) -run '^TestP13_' ./test/acceptance
 
-# Each wait in these tests has a bound, so a long siege needs none.
-chaos: deps-zookeeper ## check holds, caches and kept nodes on real servers with faults, at random for 30 s or DOCENT_SIEGE=1h
-	ZOOKEEPER=1 $(TEST) $(if $(DOCENT_SIEGE),-timeout 0 -v) ./test/chaos
+chaos: deps-zookeeper ## check all recipes on real servers with faults, at random for 30 s
+	ZOOKEEPER=1 $(TEST) ./test/chaos
+
+# Each wait in this test has a bound, so a long siege needs none.
+siege: deps-zookeeper ## the same at random for DURATION=30m, with SEED=n again; the last line is the verdict
+	@scripts/siege.sh $(DURATION) $(SEED)
+
+soak: ## besiege real servers for ten minutes, and run the simulations with all their seeds
+	@$(MAKE) --no-print-directory siege DURATION=10m
+	@$(MAKE) --no-print-directory seeds
 
 commands: deps-zookeeper ## lose 1,000 locks of docent lock in process and 100 on a real server; 20 minutes
 	DOCENT_ROUNDS=1000 go test -count=1 -timeout 60m -v -run '^TestACommandIsDead' ./cmd/docent

@@ -151,7 +151,9 @@ func TestCounterHistoryFindsWhatMustNotBe(t *testing.T) {
 		left  int64
 		want  string // empty: nothing is wrong
 	}{
-		"in turn":             {[]step{known(0, 1, 1, 2), known(1, other+1, 3, 4), known(0, other+2, 5, 6)}, other + 2, ""},
+		"in turn": {
+			[]step{known(0, 1, 1, 2), known(1, other+1, 3, 4), known(0, other+2, 5, 6)}, other + 2, "",
+		},
 		"at a time":           {[]step{known(0, other+1, 1, 9), known(1, other, 1, 9)}, other + 1, ""},
 		"unknown and applied": {[]step{known(0, 1, 1, 2), unknown, known(0, 3, 5, 6)}, 3, ""},
 		"unknown and late":    {[]step{known(0, 1, 1, 2), unknown, known(0, 2, 5, 6)}, 3, ""},

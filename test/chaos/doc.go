@@ -11,17 +11,27 @@
 // One test orders faults of everything that a worker follows and keeps, one after the other. It prints
 // how long each node was away that could have been there, by what a witness has seen on the servers.
 //
-// TestSiege has all of these faults at random, one to three at a time. Workers are processes that hold
-// mutexes, both sides of read-write locks, permits and leaderships, and tell when each hold was valid,
-// by a clock that they have in common. With the same client each worker has persistent watches and
-// one-shot watches on the paths of its locks, caches of a subtree that all workers change, a
-// persistent.Node at a fixed path, one with a number, a membership, and a view of the group. Two more
-// workers have no locks, and are killed, too. To some workers the servers seem to be older than 3.6:
-// their caches have one-shot watches. After each round of faults all workers come to rest, and then
+// TestSiege has all of these faults at random, one to three at a time, and more: stalled disks, servers
+// that lose data, rolling restarts, slow links, resets. Workers are processes that hold mutexes, alone,
+// passed on and several as one, both sides of read-write locks, permits of a limit that is fixed and of
+// one that moves, and leaderships by an election and by a latch. They tell when each hold was valid, by
+// a clock that they have in common, and add to a counter. With the same client each worker has
+// persistent watches and one-shot watches on the paths of its locks, caches of a subtree that all
+// workers change, a persistent.Node at a fixed path, one with a number, a membership, and a view of the
+// group. Two more workers have no locks. All of them are paused and killed. To some workers the servers
+// seem to be older than 3.6: their caches have one-shot watches.
 //
-//   - no two holds that exclude one another were valid at a time, and no more permits than there are;
+// While faults go on, these are checked again and again:
+//
+//   - no two holds that exclude one another were valid at a time, and no more permits than the limit
+//     allowed when they were taken;
 //   - tokens grew, and writes that were accepted with a hold did not go back;
 //   - no holder's node was deleted by another;
+//   - no addition to the counter is lost, and none counts twice, unless its outcome is unknown.
+//
+// After each round of faults all workers come to rest, and then
+//
+//   - the counter has what was added;
 //   - no line has a node any more, though all sessions live;
 //   - another client gets each lock;
 //   - each cache is equal to the subtree. Its events were a history: each has the node as it was shown
@@ -35,9 +45,11 @@
 // That must be so within the session timeouts and a bound for hangs. No check depends on how fast the
 // machine is.
 //
-// DOCENT_SIEGE says how long the siege lasts. Its seed is printed, with the number of grants, of
-// events, of faults of each kind, and the longest time until all was well again; DOCENT_SIEGE_SEED
-// repeats the choice of faults. A test that fails prints where the history is, which has one line for
-// each hold and each fault, and the events of the last round; beside it are the logs of the workers and
-// of the servers.
+// DOCENT_SIEGE says how long the siege lasts: `make siege` sets it. Ensembles of three and of five
+// servers take turns in a long one. DOCENT_SIEGE_SEED repeats the choice of servers, settings, faults
+// and moments. The siege ends with one line of verdict, which has the seed and the numbers of
+// ensembles, rounds, grants, additions, events and faults of each kind, and the longest time until all
+// was well again. A test that fails prints where the history is, which has one line for each hold and
+// each fault, and the events of the last round; beside it are the logs of the workers and of the
+// servers.
 package chaos

@@ -77,7 +77,9 @@ func TestVerdictIsOneLineWithTheSeedAndTheCounts(t *testing.T) {
 	s.set(func() { s.ensembles["of 3"], s.rounds, s.recovery = 2, 7, 1500*time.Millisecond })
 	s.fault("leader killed")
 	passed := s.verdict(42, false)
-	for _, part := range []string{"passed", "seed 42", "2 of 3", "7 rounds", "1 leader killed", "longest recovery 1.5s"} {
+	for _, part := range []string{
+		"passed", "seed 42", "2 of 3", "7 rounds", "1 leader killed", "longest recovery 1.5s",
+	} {
 		require.Contains(t, passed, part)
 	}
 	s.history = "/where/history.jsonl"

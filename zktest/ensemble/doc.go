@@ -26,8 +26,9 @@
 //
 // # Limits
 //
-// All servers share one machine and its disk, so a test can show neither slow links nor lost disks.
-// For faults on the network, put the proxy of the sibling package in front of a server. On Linux
-// the servers are killed with the process that started them, however it ends. Elsewhere a killed
-// test binary leaves them running. Pausing needs a Unix.
+// All servers share one machine and its disk, and the package makes neither slow. For faults on the
+// network, put the proxy of the sibling package in front of a server. For a disk that fails, put a
+// library in front of the C library of one server with [WithServerEnvironment]. On Linux the servers
+// are killed with the process that started them, however it ends. Elsewhere a killed test binary
+// leaves them running. Pausing needs a Unix.
 package ensemble
