@@ -80,7 +80,7 @@ func (c *cell[T]) get(ctx context.Context) (Versioned[T], error) {
 	var none Versioned[T]
 	r, err := c.read(ctx)
 	if err != nil {
-		return none, c.failed("get", err)
+		return none, c.failed("get", ctxerr.With(ctx, err))
 	}
 	value, err := c.now(r.data)
 	if err != nil {

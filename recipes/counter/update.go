@@ -186,7 +186,7 @@ func (w *writer) do(ctx context.Context, u *update) (framework.Outcome, error) {
 			return w.abandon(u, ctxerr.Of(ctx))
 		case first <- struct{}{}:
 			if err := w.lead(ctx, u, first); err != nil {
-				return w.abandon(u, err)
+				return w.abandon(u, ctxerr.With(ctx, err))
 			}
 		}
 	}
