@@ -49,7 +49,7 @@ func (a *activeFault) stall() {
 // slowWorker makes the ways of a worker to all servers slow.
 func (a *activeFault) slowWorker() {
 	w, p := a.worker(), a.pace()
-	a.came("worker %d, %+v", w.number, p)
+	a.came("worker %d, %v", w.number, p)
 	for _, relay := range w.relays {
 		a.slow(relay, p)
 	}

@@ -62,7 +62,7 @@ func (a *activeFault) slowServers() {
 	if link == nil {
 		return // it leads by now
 	}
-	a.came("%+v", p)
+	a.came("%v", p)
 	a.slow(link, p)
 	a.wait(time.Second, 10*time.Second)
 	link.slow(pace{})

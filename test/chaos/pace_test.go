@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -12,6 +13,14 @@ import (
 type pace struct {
 	delay time.Duration // of each chunk, so that what is sent meanwhile waits, too
 	rate  int           // bytes in a second; 0: any number
+}
+
+// String returns a description for messages.
+func (p pace) String() string {
+	if p.rate > 0 {
+		return fmt.Sprintf("%d bytes in a second", p.rate)
+	}
+	return fmt.Sprintf("%v later", p.delay.Round(time.Millisecond))
 }
 
 // slow sets the pace of a way.
