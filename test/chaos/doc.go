@@ -11,7 +11,7 @@
 // One test orders faults of everything that a worker follows and keeps, one after the other. It prints
 // how long each node was away that could have been there, by what a witness has seen on the servers.
 //
-// TestSiege has all of these faults at random, one to three at a time, and more: stalled disks, servers
+// TestSiege has all of these faults at random, one to five at a time, and more: stalled disks, servers
 // that lose data, rolling restarts, slow links, resets. Workers are processes that hold mutexes, alone,
 // passed on and several as one, both sides of read-write locks, permits of a limit that is fixed and of
 // one that moves, and leaderships by an election and by a latch. They tell when each hold was valid, by

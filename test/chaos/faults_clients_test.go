@@ -11,7 +11,7 @@ func (a *activeFault) pause() {
 	w := a.worker()
 	a.came("worker %d", w.number)
 	w.stop()
-	a.wait(300*time.Millisecond, siegeTimeout)
+	a.wait(300*time.Millisecond, siegeTimeout*3/2)
 	w.cont()
 }
 
@@ -40,7 +40,7 @@ func (a *activeFault) stall() {
 	for _, relay := range w.relays {
 		a.hold(relay)
 	}
-	a.wait(300*time.Millisecond, 8*time.Second)
+	a.wait(300*time.Millisecond, siegeTimeout*3/2)
 	for _, relay := range w.relays {
 		relay.release()
 	}

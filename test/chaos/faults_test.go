@@ -38,8 +38,10 @@ var faults = []fault{
 	{"slow link between servers", (*activeFault).slowServers},
 	{"links between servers reset", (*activeFault).resetServers},
 	{"worker paused", (*activeFault).pause},
+	{"worker paused", (*activeFault).pause}, // twice: a pause matters if the worker has a hold
 	{"worker that keeps nodes killed", func(a *activeFault) { a.killWorker(a.keepers, a.startKeeper) }},
 	{"worker that contends killed", func(a *activeFault) { a.killWorker(a.workers, a.startContender) }},
+	{"worker's link stalled", (*activeFault).stall},
 	{"worker's link stalled", (*activeFault).stall},
 	{"worker's link slow", (*activeFault).slowWorker},
 	{"workers cut off from some servers", (*activeFault).cutSome},
@@ -47,7 +49,7 @@ var faults = []fault{
 	{"workers' connections reset", func(a *activeFault) { a.endConnections((*relay).reset) }},
 	{"session expired, and its end not told", (*activeFault).expire},
 	{"session there and back", (*activeFault).thereAndBack},
-	{"session there and back", (*activeFault).thereAndBack}, // twice: chance seldom meets its moments
+	{"session there and back", (*activeFault).thereAndBack}, // chance seldom meets its moments
 	{"silence, then the server cut off", (*activeFault).silence},
 	{"silence, then the server cut off", (*activeFault).silence},
 }

@@ -23,7 +23,7 @@ func (s *siege) round(n int) {
 	over, monitoring := make(chan struct{}), sync.WaitGroup{}
 	monitoring.Go(func() { s.monitor(over) })
 	stop := s.change()
-	for range 1 + s.random.IntN(3) {
+	for range 1 + s.random.IntN(5) {
 		s.begin()
 	}
 	s.faults.Wait()

@@ -184,7 +184,7 @@ func siegeOne(t *testing.T, seed uint64, servers int, until time.Time, total *to
 func (s *siege) startServers(seed uint64, servers int) {
 	syncLimit := []int{4, 10, 20}[s.random.IntN(3)]
 	snapCount := []int{200, 2000, 100_000}[s.random.IntN(3)]
-	timeouts := []int{6000, 9000, 12_000}
+	timeouts := []int{6000, 6000, 9000, 12_000} // the shorter, the more sessions expire
 	opts := []ensemble.Option{
 		ensemble.WithConfig("syncLimit", strconv.Itoa(syncLimit)),
 		ensemble.WithProperty("zookeeper.snapCount", strconv.Itoa(snapCount)),
@@ -193,7 +193,7 @@ func (s *siege) startServers(seed uint64, servers int) {
 	}
 	for id := 1; id <= servers; id++ {
 		s.targets[id] = &target{}
-		longest := timeouts[(id+s.random.IntN(2))%3]
+		longest := timeouts[s.random.IntN(4)]
 		opts = append(opts, ensemble.WithServerConfig(id, "maxSessionTimeout", strconv.Itoa(longest)))
 	}
 	waits := s.random.IntN(3) > 0

@@ -189,11 +189,14 @@ type guarded interface {
 	Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error)
 }
 
-// hold keeps locks for a while, which is seldom long, and writes their tokens. It returns a turn of each
-// lock.
+// hold keeps locks for a while, which is seldom long, and writes their tokens. Some holds last longer
+// than a session that is cut off. It returns a turn of each lock.
 func (b *round) hold(ctx context.Context, h guarded, kind string, locks ...string) (turns []turn) {
 	length := rand.N(10 * time.Millisecond)
-	if rand.N(15) == 0 {
+	switch rand.N(60) {
+	case 0:
+		length = rand.N(3 * siegeTimeout)
+	case 1, 2, 3:
 		length = rand.N(8 * time.Second)
 	}
 	ctx, cancel := context.WithCancel(ctx)
