@@ -36,7 +36,8 @@ func (b *round) add(path string) error {
 			t.Lost = err.Error()
 		}
 		b.w.report(t)
-		if t.Outcome != framework.Unknown || !errors.Is(err, framework.ErrSessionLost) { // an answer is missing for ever
+		unanswered := t.Outcome == framework.Unknown && errors.Is(err, framework.ErrSessionLost)
+		if !unanswered {
 			b.check(err, path)
 		}
 		b.pause(rand.N(100 * time.Millisecond))
