@@ -17,14 +17,14 @@ import (
 // may be: requests under way get their answers.
 type lateContext struct {
 	context.Context
-	ended atomic.Bool
+	ended func() bool
 }
 
-func (c *lateContext) Err() error {
-	if c.ended.Load() {
+func (c lateContext) Err() error {
+	if c.ended() {
 		return context.DeadlineExceeded
 	}
-	return nil
+	return c.Context.Err()
 }
 
 // An answer that arrives when the context ends is not taken for the reason of the failure.
@@ -54,11 +54,12 @@ func TestCallWhoseContextEndsFailsWithThatAlsoWhenAnAnswerArrives(t *testing.T) 
 				added(t, a, 1, 1)
 				added(t, other, 1, 2) // a does not know it
 				held := srv.On(fault.Match{Client: "c", Op: example.op}, fault.Hold())
-				ctx := &lateContext{Context: background()}
+				var ended atomic.Bool
+				ctx := lateContext{background(), ended.Load}
 				done := make(chan error, 1)
 				go func() { done <- example.call(ctx, t, c, a) }()
 				require.NoError(t, held.Wait(t.Context()))
-				ctx.ended.Store(true)
+				ended.Store(true)
 				held.Release()
 
 				failed(t, <-done, framework.NotApplied, context.DeadlineExceeded)

@@ -115,10 +115,19 @@ func (w *simWorld) use(c *framework.Client, number int, random *rand.Rand) {
 		if kind == 0 {
 			running.Wait()
 		}
+		end := time.Now().Add(within)
+		if random.IntN(2) == 0 {
+			within += time.Second // after the end of a late context
+		}
 		running.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), within)
 			defer cancel()
-			w.outcomes.add(w.update(ctx, a, v, kind, 1<<(2*digit)))
+			late := lateContext{ctx, func() bool { return time.Now().After(end) }}
+			outcome, err := w.update(late, a, v, kind, 1<<(2*digit))
+			w.outcomes.add(outcome, err)
+			if !isExplained(outcome, err) {
+				w.t.Errorf("no end of an update: %v, %v", outcome, err)
+			}
 		})
 		if random.IntN(2) == 0 {
 			running.Wait()
@@ -126,6 +135,13 @@ func (w *simWorld) use(c *framework.Client, number int, random *rand.Rand) {
 		}
 	}
 	running.Wait()
+}
+
+// isExplained reports whether an update may end so: with the end of its context, for want of a
+// connection, or because an answer is missing.
+func isExplained(outcome framework.Outcome, err error) bool {
+	return err == nil || outcome == framework.Unknown || errors.Is(err, context.DeadlineExceeded) ||
+		framework.IsTransient(err)
 }
 
 // update adds a digit.

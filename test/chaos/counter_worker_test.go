@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -36,8 +35,7 @@ func (b *round) add(path string) error {
 			t.Lost = err.Error()
 		}
 		b.w.report(t)
-		unanswered := t.Outcome == framework.Unknown && errors.Is(err, framework.ErrSessionLost)
-		if !unanswered {
+		if t.Outcome != framework.Unknown { // otherwise an answer is missing
 			b.check(err, path)
 		}
 		b.pause(rand.N(100 * time.Millisecond))
