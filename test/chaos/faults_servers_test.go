@@ -17,23 +17,24 @@ type target struct {
 	backup   string // the folder with older data, if there is one
 }
 
-// stop returns whether this fault may stop a server, which other faults then leave alone until done is
-// called.
+// stop reports whether this fault may stop a server. Other faults then do not, until done is called.
 func (a *activeFault) stop(s *ensemble.Server) (may bool, done func()) {
 	t := a.targets[s.ID()]
 	return t.stopping.TryLock(), t.stopping.Unlock
 }
 
-// start starts a server again, after a while. Its data of now is kept, if none is kept yet.
+// start starts a server again, after a while.
 func (a *activeFault) start(s *ensemble.Server, from, to time.Duration) {
-	t := a.targets[s.ID()]
-	if folder := filepath.Join(a.record.dir, fmt.Sprintf("server-%d", s.ID())); t.backup == "" {
-		if s.Backup(folder) == nil {
-			t.backup = folder
-		}
-	}
 	a.wait(from, to)
 	_ = s.Start(testzk.Context(a.t)) // repair tries again
+}
+
+// backUp keeps the data of a server that is down, if none is kept yet.
+func (a *activeFault) backUp(s *ensemble.Server) {
+	t, folder := a.targets[s.ID()], filepath.Join(a.record.dir, fmt.Sprintf("server-%d", s.ID()))
+	if t.backup == "" && s.Backup(folder) == nil {
+		t.backup = folder
+	}
 }
 
 func (a *activeFault) kill(s *ensemble.Server) {
@@ -46,6 +47,7 @@ func (a *activeFault) kill(s *ensemble.Server) {
 		return
 	}
 	a.came("server %d", s.ID())
+	a.backUp(s)
 	a.start(s, 0, 4*time.Second)
 }
 
@@ -85,6 +87,7 @@ func (a *activeFault) restartAll() {
 			continue
 		}
 		_ = s.Stop()
+		a.backUp(s)
 		a.start(s, 0, time.Second)
 		a.waitServing()
 		done()

@@ -93,16 +93,22 @@ func (s *siege) checkTurns(end bool) error {
 }
 
 // checkCounter compares the counter with what was added, when nothing adds any more.
-func (s *siege) checkCounter(ctx context.Context) error {
-	data, _, err := s.fresh.Get(ctx, s.counterPath)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.counterPath, err)
-	}
+func (s *siege) checkCounter() error {
+	var data []byte
+	var err error
+	eventually(s.t, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), recoveryBound)
+		defer cancel()
+		if err = s.fresh.Sync(ctx, s.counterPath); err == nil {
+			data, _, err = s.fresh.Get(ctx, s.counterPath)
+		}
+		return err == nil
+	}, func() string { return fmt.Sprintf("%s cannot be read: %v", s.counterPath, err) })
 	left, err := decodeSum(data)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.counter.end(left)
 	}
-	if err := s.counter.end(left); err != nil {
+	if err != nil {
 		return fmt.Errorf("%s: %w", s.counterPath, err)
 	}
 	return nil

@@ -39,7 +39,7 @@ func (s *siege) round(n int) {
 		require.NoError(s.t, w.order(order))
 	}
 	s.rest()
-	s.require(errors.Join(s.gather(), s.checkTurns(true), s.checkCounter(testzk.Context(s.t))))
+	s.require(errors.Join(s.gather(), s.checkTurns(true), s.checkCounter()))
 	s.empty()
 	s.acquireAll()
 	s.watch()
