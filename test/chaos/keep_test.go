@@ -18,9 +18,9 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// comeBackBound is within what time a node that is kept is there again, once that is possible. On an
-// idle machine it is within a second.
-const comeBackBound = 10 * time.Second
+// comeBackBound bounds the wait until a node that is kept is there again, once that is possible. On an
+// idle machine that takes less than a second, which the test prints.
+const comeBackBound = testzk.Patience
 
 // witness follows by a plain connection which nodes workers keep.
 type witness struct {
