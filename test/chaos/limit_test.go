@@ -22,7 +22,8 @@ import (
 // maxPermits is the largest limit of siegeMoving.
 const maxPermits = 4
 
-// movingLimit changes the limit of permits. Nothing else writes its node.
+// movingLimit changes the limit of permits, in a node that has not been written since it was created.
+// Nothing else writes it.
 type movingLimit struct {
 	client  *framework.Client
 	version int32 // of the node
@@ -30,12 +31,6 @@ type movingLimit struct {
 	mu      sync.Mutex
 	pending bool // a change is under way
 	changes []history.Op
-}
-
-// newMovingLimit creates the node, and returns the transaction.
-func newMovingLimit(ctx context.Context, c *framework.Client) (m *movingLimit, zxid int64, err error) {
-	made, err := c.CreateResult(ctx, siegeLimit, encodeLimit(permits))
-	return &movingLimit{client: c}, made.Czxid, err
 }
 
 func encodeLimit(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
@@ -107,14 +102,15 @@ func (m *movingLimit) forget() { m.set(func() { m.changes = nil }) }
 
 func TestMovingLimitIsThatOfTheSemaphore(t *testing.T) {
 	c := testzk.Connected(t, zktest.Start(t).Addr())
-	m, created, err := newMovingLimit(testzk.Context(t), c)
+	created, err := c.CreateResult(testzk.Context(t), siegeLimit, encodeLimit(permits))
 	require.NoError(t, err)
+	m := &movingLimit{client: c}
 	require.NoError(t, m.move(testzk.Context(t), 3))
 	require.NoError(t, m.move(testzk.Context(t), 1))
 	changes, complete := m.known()
 	require.True(t, complete)
 	require.Len(t, changes, 2)
-	require.Greater(t, changes[0].What.(history.Limit).Zxid, created)
+	require.Greater(t, changes[0].What.(history.Limit).Zxid, created.Czxid)
 	require.Greater(t, changes[1].What.(history.Limit).Zxid, changes[0].What.(history.Limit).Zxid)
 	s, err := semaphore.New(c, siegeMoving, permits, semaphore.WithSharedLimit(siegeLimit))
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
 // round makes faults, and checks everything: holds and additions while they go on, and the rest when
@@ -58,11 +59,29 @@ func (s *siege) beginRound(n int) {
 	s.turns, s.restored = map[string][]turn{}, sync.Once{}
 	s.cancelled = make(chan struct{})
 	s.endFaults = sync.OnceFunc(func() { close(s.cancelled) })
-	_, err := s.fresh.Create(testzk.Context(s.t), s.counterPath, make([]byte, 8), framework.Parents())
-	require.NoError(s.t, err)
+	s.create(s.counterPath, make([]byte, 8))
 	for _, w := range s.workers {
 		require.NoError(s.t, w.order(orderGo+s.counterPath))
 	}
+}
+
+// create creates a node, and returns the transaction. Servers of a busy machine may elect another leader
+// meanwhile.
+func (s *siege) create(path string, data []byte) (zxid int64) {
+	s.t.Helper()
+	var err error
+	eventually(s.t, func() bool {
+		_, err = s.fresh.Create(testzk.Context(s.t), path, data, framework.Parents())
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return false
+		}
+		var stat *zk.Stat
+		if stat, err = s.fresh.Exists(testzk.Context(s.t), path); stat != nil {
+			zxid = stat.Czxid
+		}
+		return stat != nil
+	}, func() string { return fmt.Sprintf("%s cannot be created: %v", path, err) })
+	return zxid
 }
 
 // require ends the siege if something is wrong.
@@ -197,7 +216,7 @@ func (s *siege) repair() {
 			require.NoError(s.t, s.disks.release(from.ID()))
 		}
 		if !from.Running() {
-			require.NoError(s.t, from.Start(testzk.Context(s.t)))
+			s.startServer(from)
 		}
 		require.NoError(s.t, from.Resume())
 	}
@@ -214,6 +233,12 @@ func (s *siege) waitReady() error {
 	return s.ensemble.WaitReady(ctx)
 }
 
+func (s *siege) startServer(server *ensemble.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), recoveryBound)
+	defer cancel()
+	require.NoError(s.t, server.Start(ctx))
+}
+
 // restartServers ends an election that does not end by itself. After several faults a follower may
 // name another leader than the one that it follows. A third server then finds no majority for any
 // leader, while the two serve.
@@ -222,7 +247,7 @@ func (s *siege) restartServers() {
 		require.NoError(s.t, server.Kill())
 	}
 	for _, server := range s.ensemble.Servers() {
-		require.NoError(s.t, server.Start(testzk.Context(s.t)))
+		s.startServer(server)
 	}
 }
 

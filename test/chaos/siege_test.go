@@ -147,13 +147,10 @@ func siegeOne(t *testing.T, seed uint64, servers int, until time.Time, total *to
 	s.fresh = testzk.Connected(t, s.ensemble.Connect())
 	for _, lock := range siegeLocks {
 		s.histories[lock] = newLockHistory()
-		_, err := s.fresh.Create(testzk.Context(t), written(lock), nil)
-		require.NoError(t, err)
+		s.create(written(lock), nil)
 	}
-	var err error
-	moving := &s.histories[siegeMoving].permits
-	s.limit, moving.Zxid, err = newMovingLimit(testzk.Context(t), s.fresh)
-	require.NoError(t, err)
+	s.histories[siegeMoving].permits.Zxid = s.create(siegeLimit, encodeLimit(permits))
+	s.limit = &movingLimit{client: s.fresh}
 	s.followers = newFollowers(t, s.record, s.observer)
 	s.writer = &writer{
 		client: s.fresh, name: "observer", pause: siegePause,
