@@ -156,7 +156,9 @@ func (b *round) downgrade(a acquirer, writing *recipes.Hold, called int64) {
 	}
 	b.release(writing, wrote, called)
 	if err != nil {
-		b.check(err, siegeRW)
+		if !errors.Is(err, framework.ErrSessionLost) { // that of the write hold
+			b.check(err, siegeRW)
+		}
 		return
 	}
 	read := b.hold(b.waiting, reading, kindDowngraded, siegeRW)
