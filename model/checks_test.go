@@ -2,7 +2,7 @@
 
 package model
 
-var mutex = []check{
+var ofMutex = []check{
 	// The algorithm as it is. With IMPATIENT, client 1 may give up at any time.
 	{"three clients, a broken connection", "mutex", "-DCLIENTS=3 -DIMPATIENT=2 -DDROPS=1 -DLOSSES=0", nothing},
 	{"three clients, a lost session", "mutex", "-DCLIENTS=3 -DDROPS=0 -DLOSSES=1", nothing},
@@ -27,11 +27,11 @@ var mutex = []check{
 	{"no second list", "mutex", "-DCLIENTS=3 -DNO_SECOND_LIST -DIMPATIENT=2 -DDROPS=0 -DLOSSES=0", exclusion},
 	{"no watch on the own node", "mutex",
 		"-DCLIENTS=3 -DIGNORE_OWN -DDELETIONS=1 -DDROPS=0 -DLOSSES=0 -DEXCLUSION_ONLY", exclusion},
-	{"watches of a broken connection are relied on", "mutex", "-DOLD_WATCHES -DLOSSES=0", progress},
+	{"watches are not set again on a new connection", "mutex", "-DOLD_WATCHES -DLOSSES=0", progress},
 	{"the node of a waiter that gives up is left", "mutex", "-DNO_CLEANUP -DIMPATIENT=2", progress},
 }
 
-var multilock = []check{
+var ofMultilock = []check{
 	{"two clients, a lost session", "multilock", "-DDROPS=0", nothing},
 	{"two clients, a broken connection", "multilock", "-DLOSSES=0 -DIMPATIENT=2", nothing},
 	{"a follower, a broken connection", "multilock", "-DFOLLOWER -DLOSSES=0", nothing},
@@ -40,7 +40,7 @@ var multilock = []check{
 	{"a session expires before the deadline", "multilock", "-DNO_DEADLINE", exclusion},
 }
 
-var rwlock = []check{
+var ofRWLock = []check{
 	{"two writers and a reader", "rwlock", "-DCLIENTS=3 -DDROPS=0 -DLOSSES=0 -DIMPATIENT=2", nothing},
 	{"a writer and a reader, both faults", "rwlock", "-DWRITERS=1", nothing},
 	{"two writers, a follower, a broken connection", "rwlock", "-DFOLLOWER -DLOSSES=0", nothing},
@@ -50,7 +50,7 @@ var rwlock = []check{
 		"-DCLIENTS=3 -DDROPS=0 -DLOSSES=0 -DNO_LIST_AFTER_WRITER", exclusion},
 }
 
-var semaphore = []check{
+var ofSemaphore = []check{
 	{"a lost session", "semaphore", "-DIMPATIENT=2 -DDROPS=0", nothing},
 	{"a follower, a broken connection, a waiter's node is deleted", "semaphore",
 		"-DFOLLOWER -DLOSSES=0 -DDELETIONS=1", nothing},

@@ -16,16 +16,44 @@
 #ifndef BEGIN
 #define BEGIN enqueue
 #endif
-#ifndef IMPATIENT
-#define IMPATIENT 0 /* the clients that may give up at any time */
-#endif
 
 #ifndef PERMITS
 #define PERMITS 0 /* the nodes that are permits of a semaphore */
 #endif
 
+/* forget_target forgets what the client waits for. */
+#define forget_target \
+	target = NONE; \
+	ahead = NONE; \
+	single = false; \
+	gone = false; \
+	certain = false; \
+	asksTarget = false; \
+	asksOwn = false; \
+	asksAhead = false; \
+	both = false
+
+#define own_watched (armed[c] & bit(own))
+
 /* clear forgets a message, which makes fewer states. */
 #define clear m = 0; v = 0
+
+/* note records what a message says of watches. A watch from before a reconnect does not tell an order. */
+#define note \
+	if \
+	:: m == there -> armed[c] = armed[c] | bit(v) \
+	:: m == deleted -> \
+		gone = gone || v == target; \
+		certain = (v == target -> !(stale[c] & bit(v)) : certain); \
+		armed[c] = armed[c] & ~(FORGETTABLE); \
+		stale[c] = stale[c] & ~bit(v) \
+	:: else \
+	fi
+#ifdef IGNORE_OWN
+#define FORGETTABLE (v == own -> 0 : bit(v))
+#else
+#define FORGETTABLE bit(v)
+#endif
 
 /* broken is the option of a step that waits for a reply. */
 #define broken !up[c] -> clear; goto reconnect
@@ -43,9 +71,14 @@ proctype Client(byte c)
 	byte own = NONE;     /* the own node */
 	byte target = NONE;  /* the node that is watched */
 	byte garbage;        /* nodes to delete */
+	byte ahead = NONE;   /* the predecessor */
 	bool single;         /* the target is the only conflicting node ahead */
 	bool gone;           /* the target does not exist */
-	bool exists;         /* the own node is watched */
+	bool certain;        /* the own node has existed for longer than the target */
+	bool asksTarget;     /* a read of the target is not answered */
+	bool asksOwn;        /* a read of the own node is not answered */
+	bool asksAhead;      /* a read of the predecessor, sent behind a list, is not answered */
+	bool both;           /* the reads of the target and the own node were sent together */
 	bool unanswered;     /* a create had no answer */
 	bool leaving;        /* the client has given up or released */
 	bool held;
@@ -56,6 +89,9 @@ proctype Client(byte c)
 	LOCALS
 #endif
 
+#ifdef WALK
+	started;
+#endif
 	/* A new attempt, with a new GUID. */
 begin:	atomic {
 		own = NONE;
@@ -66,6 +102,9 @@ begin:	atomic {
 		:: late[c] == 1 || late[c] == 2 -> late[c] = late[c] + 2
 		:: else
 		fi;
+#ifdef WALK
+		leaving = leaving || wish[c];
+#endif
 		if
 		:: leaving -> goto finish
 		:: !leaving && !queued -> goto BEGIN
@@ -83,13 +122,13 @@ enqueue:	atomic {
 
 naming:	atomic {
 		if
-		:: replies[c]?m, v ->
+		:: inbox[c]?m, v ->
 			if
 			:: m == created -> own = v; attempt[c] = 0; clear
 			:: else -> clear; goto naming
 			fi
 		:: broken
-		:: (IMPATIENT & bit(c)) && !leaving -> leaving = true; goto naming
+		:: (IMPATIENT & bit(c)) && !leaving && wants(c) -> leaving = true; goto naming
 		fi;
 		if
 		:: leaving -> goto release
@@ -99,19 +138,22 @@ naming:	atomic {
 
 listing:	atomic {
 		if
-		:: replies[c]?m, v ->
+		:: inbox[c]?m, v ->
 			if
 			:: m == listed -> skip
-			:: m == deleted && v == own -> clear; goto requeue
-			:: else -> clear; goto listing
+			:: else -> note; clear; goto listing
 			fi
 		:: broken
-		:: (IMPATIENT & bit(c)) -> leaving = true; goto release
+		:: (IMPATIENT & bit(c)) && wants(c) -> leaving = true; goto release
 		fi;
 		d_step {
 			m = 0;
 			single = false;
+			gone = false;
+			certain = false;
 			target = NONE;
+			k = ahead;
+			ahead = NONE;
 			if
 #ifndef UNLISTED
 			:: (v & OWN) != OWN -> target = own
@@ -127,7 +169,7 @@ listing:	atomic {
 						if
 						:: hit & bit(j) ->
 							if
-							:: target == NONE -> target = j; single = true
+							:: target == NONE -> target = j; ahead = j; single = true
 							:: else -> single = false; target = (RELIST -> target : j); break
 							fi
 						:: else
@@ -138,49 +180,104 @@ listing:	atomic {
 				:: else
 				fi
 			fi;
-			v = 0
+			asksAhead = asksAhead && ahead == k && ahead != NONE;
+			v = 0;
+			k = 0
 		}
 		if
 		:: target == NONE -> goto front
 		:: target == own -> garbage = garbage | OWN; target = NONE; goto requeue
+		:: target != NONE && target != own && asksAhead -> goto predecessor
 		:: else -> goto watching
 		fi
 	}
 
-	/* A read of the target and one of the own node, both with a watch. */
-watching:	atomic {
-		gone = false;
-		exists = false;
+	/* The answer to the read of the predecessor behind the list. */
+predecessor: atomic {
 		if
-		:: up[c] -> requests[c]!watch(target); requests[c]!watch(own)
+		:: inbox[c]?m, v ->
+			note;
+			if
+			:: m == there && v == ahead -> asksAhead = false; clear; goto watching
+			:: m == missing && v == ahead -> asksAhead = false; clear; goto watching
+			:: else -> clear; goto predecessor
+			fi
 		:: broken
+		:: (IMPATIENT & bit(c)) && wants(c) -> leaving = true; goto release
+		fi
+	}
+
+	/* A read of the target with a watch, and one of the own node. None is sent of a watched node. */
+watching: atomic {
+		if
+		:: up[c] ->
+			if
+			:: armed[c] & bit(target)
+			:: else -> requests[c]!watch(target); asksTarget = true
+			fi;
+			if
+			:: own_watched
+			:: else -> requests[c]!watch(own); asksOwn = true; both = true
+			fi;
+			goto wait
+		:: else -> asksTarget = true; goto reconnect
 		fi
 	}
 
 wait:	atomic {
 		if
-		:: replies[c]?m, v ->
-			if
-			:: (m == missing || m == deleted) && v == target -> gone = true
-#ifndef IGNORE_OWN
-			:: (m == missing || m == deleted) && v == own -> clear; goto requeue
-#endif
-			:: m == there && v == own -> exists = true
-			:: else
-			fi;
-			clear
-		:: broken
-		:: (IMPATIENT & bit(c)) -> leaving = true; gone = false; exists = false; goto release
+		:: asksTarget || asksOwn || !gone && own_watched
+		:: !asksTarget && !asksOwn && !own_watched && up[c] -> requests[c]!watch(own); asksOwn = true
+		:: !asksTarget && !asksOwn && !own_watched && !up[c] -> asksOwn = true; goto reconnect
+		:: !asksTarget && !asksOwn && own_watched && gone -> goto deletion
 		fi;
 		if
-		:: gone && exists ->
-			gone = false;
-			exists = false;
+		:: inbox[c]?m, v ->
+			note;
 			if
-			:: single -> single = false; target = NONE; goto front
-			:: else -> target = NONE; goto again
-			fi
-		:: else -> goto wait
+			:: m == there || m == missing ->
+				asksTarget = asksTarget && v != target;
+				asksOwn = asksOwn && v != own
+			:: else
+			fi;
+			if
+			:: m == missing && v == target -> gone = true; certain = !(stale[c] & bit(own))
+#ifdef IGNORE_OWN
+			:: m == missing && v == own -> armed[c] = armed[c] | bit(own)
+#else
+			:: m == missing && v == own && both -> both = false /* it is read again */
+			:: m == missing && v == own && !both -> clear; goto requeue
+#endif
+			:: else
+			fi;
+			clear;
+			goto wait
+		:: broken
+		:: (IMPATIENT & bit(c)) && wants(c) -> leaving = true; goto release
+		fi
+	}
+
+deletion: /* Of the target. The queue is listed unless that grants the lock. */
+	atomic {
+		gone = false;
+		if
+		:: certain && single -> single = false; target = NONE; goto front
+		:: certain && !single && target != ahead -> target = NONE; goto relist
+		:: else -> target = NONE; goto again
+		fi
+	}
+
+relist:	/* Behind the list a read of the predecessor with a watch. */
+	atomic {
+		if
+		:: up[c] ->
+			requests[c]!list(0);
+			if
+			:: armed[c] & bit(ahead)
+			:: else -> requests[c]!watch(ahead); asksAhead = true
+			fi;
+			goto listing
+		:: broken
 		fi
 	}
 
@@ -191,14 +288,22 @@ again:	atomic {
 		fi
 	}
 
+	/* What was not answered on the last connection. The own node follows the target. */
+resend:	atomic {
+		if
+		:: !asksTarget && !asksOwn -> goto wait
+		:: asksTarget && up[c] -> requests[c]!watch(target); asksOwn = false; goto wait
+		:: !asksTarget && asksOwn && up[c] -> requests[c]!watch(own); goto wait
+		:: (asksTarget || asksOwn) && broken
+		fi
+	}
+
 requeue: /* The own node was deleted: to the end of the queue. */
 	atomic {
 		first = false;
 		own = NONE;
-		target = NONE;
-		single = false;
-		gone = false;
-		exists = false;
+		named = false;
+		forget_target;
 		goto cleanup
 	}
 
@@ -224,7 +329,7 @@ grant:	atomic {
 
 hold:	atomic {
 		if
-		:: replies[c]?m, v ->
+		:: inbox[c]?m, v ->
 			if
 			:: m == deleted && v == own ->
 				holders = holders & ~bit(c);
@@ -234,7 +339,7 @@ hold:	atomic {
 			:: else -> clear; goto hold
 			fi
 		:: broken
-		:: true ->
+		:: wants(c) ->
 			printf("client %d releases\n", c);
 			holders = holders & ~bit(c);
 			leaving = true;
@@ -251,14 +356,14 @@ hold:	atomic {
 release:	atomic {
 		held = false;
 		first = false;
-		single = false;
-		target = NONE;
+		forget_target;
 		if
 		:: own != NONE ->
 #ifndef NO_CLEANUP
 			garbage = garbage | OWN;
 #endif
-			own = NONE
+			own = NONE;
+			named = false
 		:: else
 		fi;
 		goto cleanup
@@ -277,13 +382,13 @@ cleanup:	atomic {
 		:: in_queue && target == NONE && !(PERMITS & bit(own)) && first -> goto counting
 #endif
 		:: in_queue && target == NONE && (PERMITS & bit(own)) -> goto grant
-		:: in_queue && target != NONE -> goto wait
+		:: in_queue && target != NONE -> goto resend
 		fi
 	}
 
 removing:	atomic {
 		if
-		:: replies[c]?m, v ->
+		:: inbox[c]?m, v ->
 			if
 			:: m == removed -> garbage = garbage & ~bit(v); clear; goto cleanup
 			:: m == deleted && v == own && own != NONE && held ->
@@ -294,6 +399,7 @@ removing:	atomic {
 			:: m == deleted && v == own && own != NONE && !held -> own = NONE; named = false
 			:: else
 			fi;
+			note;
 			clear;
 			goto removing
 		:: broken
@@ -302,14 +408,27 @@ removing:	atomic {
 
 	/* To any server. The first request is a sync. */
 reconnect:	atomic {
+#ifdef WALK
+		if
+		:: !up[c] && dials[c]
+		:: !up[c] && wish[c] && !leaving && own != NONE ->
+			holders = holders & ~bit(c);
+			leaving = true;
+			goto release
+		:: !up[c] && wish[c] && !leaving && own == NONE -> leaving = true; goto reconnect
+		fi;
+#else
 		!up[c] && (room || !late[c]);
-		unanswered = unanswered || (named && own == NONE);
-#ifndef OLD_WATCHES
-		single = false;
-		target = NONE;
-		gone = false;
-		exists = false;
 #endif
+		unanswered = unanswered || (named && own == NONE);
+		/* The reads that were not answered are sent again, and the list. The watches are set again. */
+		if
+		:: own == NONE -> forget_target
+		:: else ->
+			asksTarget = asksTarget || asksAhead && target != NONE;
+			asksAhead = false;
+			both = false
+		fi;
 		if
 		:: lost[c] || expired[c] ->
 			lost[c] = false;
@@ -317,60 +436,76 @@ reconnect:	atomic {
 			holders = holders & ~bit(c);
 			current[c] = 0;
 			attempt[c] = 0;
+			armed[c] = 0;
+			stale[c] = 0;
 			late[c] = 0;
 			own = NONE;
 			garbage = 0;
 			unanswered = false;
 			named = false;
 			first = false;
-			single = false;
-			target = NONE;
-			gone = false;
-			exists = false;
+			forget_target;
 			if
 			:: held || leaving -> held = false; leaving = true; goto finish
 			:: else
-			fi
-		:: else
-		fi;
-		connect(c);
-#ifdef NO_SYNC
-		goto synchronized
-#else
-		requests[c]!sync(0)
+			fi;
+			connect(c)
+		:: else ->
+			connect(c);
+#ifndef NO_SYNC
+			requests[c]!sync(0);
 #endif
-	}
-
-syncing:	atomic {
-		if
-		:: replies[c]?m, v ->
+			stale[c] = armed[c];
+#ifndef OLD_WATCHES
 			if
-			:: m == synced -> clear; goto synchronized
-			:: else -> clear; goto syncing
+			:: armed[c] -> requests[c]!rewatch(0)
+			:: else
 			fi
-		:: broken
+#endif
 		fi
 	}
 
-synchronized:	atomic {
+	/* Nothing waits for the answer to the sync: the servers answer in order. */
+synchronized: atomic {
 		if
+#ifdef WALK /* The code looks for other nodes while it goes on. */
+		:: !(named && own == NONE) -> goto cleanup
+#else
 		:: !unanswered -> goto cleanup
-		:: unanswered && up[c] -> requests[c]!list(0)
-		:: unanswered && broken
+#endif
+		:: else
+		fi;
+		if
+#ifdef WALK /* The search is one step, once the sync is answered. */
+		:: inbox[c]?m, v ->
+			if
+			:: m == synced -> clear; v = seen[at[c]]; goto search
+			:: else -> note; clear; goto synchronized
+			fi
+#else
+		:: up[c] -> requests[c]!list(0)
+#endif
+		:: broken
 		fi
 	}
 
 	/* For the nodes with the GUIDs of creates without an answer. */
 looking:	atomic {
 		if
-		:: replies[c]?m, v ->
+		:: inbox[c]?m, v ->
 			if
 			:: m == listed
-			:: else -> clear; goto looking
+			:: else -> note; clear; goto looking
 			fi
 		:: broken
-		fi;
+		fi
+	}
+
+search:	atomic {
 		d_step {
+#ifdef WALK
+			leaving = leaving || wish[c];
+#endif
 			if
 			:: own == NONE && named && !leaving && (v & attempt[c]) ->
 				lowest(v & attempt[c]);
@@ -392,6 +527,8 @@ finish:	atomic {
 			finished[c] = true;
 			attempt[c] = 0;
 			dropReplies(c);
+			armed[c] = 0;
+			stale[c] = 0;
 			watches[c] = 0
 		}
 		held = false;
@@ -418,7 +555,7 @@ init
 	atomic {
 		k = 0;
 		do
-		:: k < CLIENTS -> up[k] = true; run Connection(k); run Client(k); k++
+		:: k < CLIENTS -> up[k] = true; run Connection(k); run Client(k) atOnce; k++
 		:: else -> break
 		od;
 #ifdef FOLLOWER
@@ -427,10 +564,17 @@ init
 #ifdef RESTORE
 		run Restore();
 #endif
+#ifdef WALK
+		started = true;
+#endif
 		k = 0
 	}
 	atomic {
 		timeout;
+#ifdef WALK
+		observeAll(0);
+		printf("the end\n");
+#endif
 #ifndef EXCLUSION_ONLY
 		k = 0;
 		do

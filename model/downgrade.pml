@@ -4,7 +4,7 @@
  */
 downgrading: atomic {
 		if
-		:: replies[c]?m, v ->
+		:: inbox[c]?m, v ->
 			if
 			:: m == taken -> writing = 0; garbage = bit(own); own = v; clear; goto cleanup
 			:: m == refused || m == deleted && v == own ->

@@ -1,7 +1,7 @@
 /* The steps of a holder that has sent a guarded write. */
 guarding: atomic {
 		if
-		:: replies[c]?m, v ->
+		:: inbox[c]?m, v ->
 			if
 			:: m == taken || m == deleted && v == own ->
 				holders = holders & ~bit(c);

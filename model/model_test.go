@@ -35,7 +35,7 @@ type check struct {
 }
 
 func TestModel(t *testing.T) {
-	for _, group := range [][]check{mutex, rwlock, semaphore, multilock} {
+	for _, group := range [][]check{ofMutex, ofRWLock, ofSemaphore, ofMultilock} {
 		for _, c := range group {
 			t.Run(c.model+"/"+c.name, func(t *testing.T) {
 				t.Parallel()

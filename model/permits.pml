@@ -13,7 +13,7 @@ counting: /* The permits, with a watch. After a refusal, after a sync. */
 
 counted: atomic {
 		if
-		:: replies[c]?m, v ->
+		:: inbox[c]?m, v ->
 			if
 			:: m == listed -> room_left = ones(v & permits) < LIMIT
 			:: m == deleted && v == own -> m = 0; v = 0; forget_count; goto requeue
@@ -22,7 +22,7 @@ counted: atomic {
 			:: else
 			fi
 		:: broken
-		:: (IMPATIENT & bit(c)) -> leaving = true; forget_count; proves = false; goto release
+		:: (IMPATIENT & bit(c)) && wants(c) -> leaving = true; forget_count; proves = false; goto release
 		fi;
 		if
 		:: answered && room_left ->
@@ -43,7 +43,7 @@ counted: atomic {
 exchanging:
 	atomic {
 		if
-		:: replies[c]?m, v ->
+		:: inbox[c]?m, v ->
 			if
 			:: m == taken ->
 				own = v;
@@ -71,7 +71,7 @@ direct:	atomic {
 directly:
 	atomic {
 		if
-		:: replies[c]?m, v ->
+		:: inbox[c]?m, v ->
 			if
 			:: m == taken -> own = v; attempt[c] = 0; clear; goto grant
 			:: m == refused ->

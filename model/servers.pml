@@ -25,6 +25,9 @@
 #ifndef DELETIONS
 #define DELETIONS 0 /* lock nodes that an operator deletes */
 #endif
+#ifndef IMPATIENT
+#define IMPATIENT 0 /* the clients that may give up at any time */
+#endif
 #ifndef LAG
 #define LAG 2
 #endif
@@ -33,16 +36,32 @@
 #define MAXNODES 8
 #define bit(k) (1 << (k))
 #define room (len(stream) < LAG)
-#define reads(c) (requests[c]?[list, _] || requests[c]?[watch, _])
+#define reads(c) (requests[c]?[list, _] || requests[c]?[watch, _] || requests[c]?[rewatch, _])
+
+/*
+ * A walk is a run that is printed, and replayed on the code: see docs/model.md. The clients take their
+ * own steps at once. What a client receives when, when it connects, gives up and releases are steps of
+ * the process Connection.
+ */
+#ifdef WALK
+#define wants(c) wish[c]
+#define atOnce priority 10
+#define observe observeAll(c)
+#else
+#define wants(c) true
+#define inbox replies
+#define atOnce
+#define observe skip
+#endif
 
 mtype = {
-	create, list, watch, remove, sync, special,         /* requests */
+	create, list, watch, remove, sync, rewatch, special, /* requests */
 	created, listed, there, missing, removed, synced, refused, taken, proof, /* replies */
 	deleted                                             /* event */
 };
 
-chan requests[CLIENTS] = [3] of { mtype, byte };
-chan replies[CLIENTS] = [5] of { mtype, byte };
+chan requests[CLIENTS] = [4] of { mtype, byte };
+chan replies[CLIENTS] = [7] of { mtype, byte };
 
 /* Transactions on their way to the follower: the nodes after it, what VERSION is then, and the reply. */
 chan stream = [LAG] of { byte, byte, byte, mtype, byte };
@@ -54,6 +73,8 @@ bool up[CLIENTS];      /* the connection stands */
 byte at[CLIENTS];      /* the server of the connection */
 bool waiting[CLIENTS]; /* the follower waits for the answer of the leader */
 byte watches[CLIENTS]; /* the nodes that are watched on the connection */
+byte armed[CLIENTS];   /* the nodes that the client knows to be watched */
+byte stale[CLIENTS];   /* those of them that were watched on an earlier connection */
 byte current[CLIENTS]; /* the nodes that the session has created */
 byte former[CLIENTS];  /* those of a session that the client has lost and the servers have not expired */
 byte attempt[CLIENTS]; /* the nodes with the GUID of the present attempt */
@@ -65,6 +86,13 @@ bool finished[CLIENTS];
 byte drops = DROPS;
 byte losses = LOSSES;
 byte deletions = DELETIONS;
+
+#ifdef WALK
+chan inbox[CLIENTS] = [1] of { mtype, byte };
+bool wish[CLIENTS];    /* the client may give up, or release */
+bool dials[CLIENTS];   /* the client may connect */
+bool started;
+#endif
 
 byte holders; /* the clients with a valid hold */
 
@@ -110,6 +138,23 @@ inline forgetDeleted()
 		attempt[i] = attempt[i] & after;
 		former[i] = former[i] & after;
 		i++
+	:: else -> break
+	od
+}
+
+/* setAgain sets the watches of client c on its new connection, and sends the events that it has missed. */
+inline setAgain(c)
+{
+	watches[c] = watches[c] | (armed[c] & seen[at[c]]);
+	hit = armed[c] & ~seen[at[c]];
+	j = 0;
+	do
+	:: j < MAXNODES ->
+		if
+		:: hit & bit(j) -> replies[c]!deleted(j)
+		:: else
+		fi;
+		j++
 	:: else -> break
 	od
 }
@@ -166,6 +211,9 @@ inline dropReplies(c)
 inline disconnect(c)
 {
 	up[c] = false;
+#ifdef WALK
+	dials[c] = false;
+#endif
 	waiting[c] = false;
 	do
 	:: nempty(requests[c]) -> requests[c]?_, _
@@ -198,6 +246,37 @@ inline lose(c)
 	former[c] = former[c] | current[c];
 	current[c] = 0
 }
+
+#ifdef WALK
+/*
+ * observeAll prints the state before a step: the nodes and the holders, and for each client whether it is
+ * connected, its nodes, those of its lost session, those that it watches, whether it has lost its
+ * session, whether it has finished, and its requests, replies and events that are on their way.
+ */
+inline observeAll(c)
+{
+	printf("state %d %d", seen[0], holders);
+	k = 0;
+	do
+	:: k < CLIENTS ->
+		printf(" | %d %d %d %d %d %d", up[k], current[k], former[k], watches[k], lost[k], finished[k]);
+		i = len(requests[k]);
+		do
+		:: i > 0 -> requests[k]?tm, low; requests[k]!tm, low; printf(" %e %d", tm, low); i--
+		:: else -> break
+		od;
+		printf(" :");
+		i = len(replies[k]);
+		do
+		:: i > 0 -> replies[k]?tm, low; replies[k]!tm, low; printf(" %e %d", tm, low); i--
+		:: else -> break
+		od;
+		k++
+	:: else -> break
+	od;
+	printf("\n")
+}
+#endif
 
 /* connect makes a connection of the session of client c to any server. If that server has kept a create,
  * the server passes it on now or never. */
@@ -234,6 +313,7 @@ proctype Connection(byte c)
 end:	do
 	:: d_step {
 		up[c] && !waiting[c] && nempty(requests[c]) && (room || reads(c)) ->
+		observe;
 		requests[c]?m, n;
 		printf("server %d: client %d: %e %d\n", at[c], c, m, n);
 		if
@@ -244,8 +324,17 @@ end:	do
 			:: seen[at[c]] & bit(n) -> watches[c] = watches[c] | bit(n); replies[c]!there(n)
 			:: else -> replies[c]!missing(n)
 			fi
+		:: m == rewatch -> setAgain(c)
 		:: m == remove -> after = seen[0] & ~bit(n); commit(c, removed, n)
-		:: m == sync -> after = seen[0]; commit(c, synced, 0)
+		:: m == sync ->
+			after = seen[0];
+			commit(c, synced, 0);
+#ifdef WALK
+			if
+			:: requests[c]?[rewatch, _] -> requests[c]?m, n; setAgain(c)
+			:: else
+			fi
+#endif
 		:: m == special -> SPECIAL(c, n)
 		fi;
 		m = 0;
@@ -255,21 +344,31 @@ end:	do
 	/* The connection breaks. A create on its way is lost, or the server keeps it. */
 	:: atomic {
 		drops > 0 && up[c] && (!finished[c] || late[c]) ->
+		observe;
 		drops--;
 		printf("connection of client %d breaks\n", c);
+#ifndef WALK
 		if
 		:: late[c] == 0 && !waiting[c] && requests[c]??[create, 0] -> late[c] = 1 + at[c]
 		:: true
 		fi;
+#endif
 		d_step { disconnect(c) }
 	   }
 
 	/* The client's deadline passes. Nothing but its own clock tells the client. */
-	:: d_step { losses > 0 && !finished[c] && !lost[c] -> losses--; printf("client %d loses its session\n", c); lose(c) }
+	:: d_step {
+		losses > 0 && !finished[c] && !lost[c] ->
+		observe;
+		losses--;
+		printf("client %d loses its session\n", c);
+		lose(c)
+	   }
 
 	/* The servers expire a session that its client has lost before. */
 	:: d_step {
 		room && former[c] & seen[0] ->
+		observe;
 		printf("servers expire the lost session of client %d\n", c);
 		after = seen[0] & ~former[c];
 		commitQuietly()
@@ -289,12 +388,42 @@ end:	do
 	/* An operator deletes a lock node: of any client, or of one that is not at the front. */
 	:: d_step {
 		room && deletions > 0 && current[c] & seen[0] && OPERATOR_MAY(c) ->
+		observe;
 		deletions--;
 		lowest(current[c] & seen[0]);
 		printf("operator deletes node %d of client %d\n", low, c);
 		after = seen[0] & ~bit(low);
 		commitQuietly()
 	   }
+#ifdef WALK
+	:: d_step {
+		up[c] && nempty(replies[c]) && empty(inbox[c]) && !finished[c] ->
+		observe;
+		replies[c]?m, n;
+		inbox[c]!m, n;
+		printf("client %d receives %e %d\n", c, m, n);
+		m = 0;
+		n = 0
+	   }
+	:: d_step {
+		!up[c] && !dials[c] && !finished[c] && !late[c] ->
+		observe;
+		dials[c] = true;
+		printf("client %d may connect\n", c)
+	   }
+	:: d_step {
+		(holders & bit(c)) && !wish[c] ->
+		observe;
+		wish[c] = true;
+		printf("client %d must release\n", c)
+	   }
+	:: d_step {
+		!(holders & bit(c)) && !wish[c] && !finished[c] && (IMPATIENT & bit(c)) ->
+		observe;
+		wish[c] = true;
+		printf("client %d must give up\n", c)
+	   }
+#endif
 	od
 }
 
