@@ -134,7 +134,7 @@ acceptance-page: deps-zookeeper ## write docs/acceptance.md from both runs
 	@scripts/acceptance.sh
 
 # Two checks at a time. The list of the results and the counterexamples is long: it is printed with -v.
-model: deps-model ## check models of the locks completely, within bounds, and what each assumption is for
+model: deps-model ## check models of the locks completely, within bounds, and replay walks of them on the code
 	go vet -tags model ./model && go run $(STATICCHECK) -tags model ./model
 	go test -tags model -count=1 -timeout 20m -parallel 2 ./model
 

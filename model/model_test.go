@@ -96,19 +96,26 @@ type verifier struct {
 
 // verifier compiles the model. It may take 4 GB of memory.
 func (c check) verifier(t *testing.T, kind string) verifier {
-	v := verifier{c, t, t.TempDir()}
-	models, err := filepath.Glob("*.pml")
-	require.NoError(t, err)
-	for _, name := range models {
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(v.dir, name), text, 0o600))
-	}
+	v := verifier{c, t, copyOfModels(t)}
 	v.command("spin", append(strings.Fields(c.defines), "-a", c.model+".pml")...)
 	require.FileExists(t, filepath.Join(v.dir, "pan.c"))
 	v.command("gcc", "-O1", "-w", kind, "-DCOLLAPSE", "-DNOFAIR", "-DMEMLIM=4000", "-DVECTORSZ=1024",
 		"-o", "pan", "pan.c")
 	return v
+}
+
+// copyOfModels returns a directory with the models, because each run of SPIN writes files.
+func copyOfModels(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	models, err := filepath.Glob("*.pml")
+	require.NoError(t, err)
+	for _, name := range models {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	return dir
 }
 
 // search visits all states, or those up to the first violation. It returns what the program prints.
