@@ -4,8 +4,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
 PLAIN       := go test -count=1 -timeout 20m
 TEST        := $(PLAIN) -race
-MODULES     := contrib/otel contrib/prometheus examples/migrate examples/registries examples/service test/bench test/compare test/outside
-MODULES     := contrib/otel contrib/prometheus examples/migrate examples/registries examples/service test/audit test/bench test/compare
+MODULES     := contrib/otel contrib/prometheus examples/migrate examples/registries examples/service \
+	test/audit test/bench test/compare test/outside
 BACKENDS    := contrib/etcdlock contrib/redislock contrib/sqllock
 MANY        := -p 4 # packages at the same time: they mostly wait
 NOSIM       := -skip '^TestSimulated' # simulations have their own servers and ignore ZOOKEEPER
@@ -19,22 +19,16 @@ FROM      := 1
 SCHEDULES := 10000
 OFTEN     := 10000
 
+DURATION  := 30m # of a siege
+SEED      :=     # of a siege; a random one if it is empty
+
 SITE_BASE := / # the path of the site on its server
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-zookeeper deps-browser deps-site deps-race deps-bench test verify prose unit contrib acceptance seeds single
-.PHONY: acceptance-page backends deps-backends browser site commands ensemble chaos differential clients interop bench bench-quick bench-server
-.PHONY: help deps deps-zookeeper deps-browser deps-race deps-bench test verify prose unit contrib acceptance seeds
-.PHONY: single swarm
-.PHONY: acceptance-page backends deps-backends browser commands ensemble chaos differential clients interop bench bench-quick bench-server
-.PHONY: compare compare-quick deps-compare fix fuzz model deps-model licences audit track-record track-record-page mutants
-DURATION := 30m # of a siege
-SEED     :=     # of a siege; a random one if it is empty
-
-.DEFAULT_GOAL := help
-.PHONY: help deps deps-zookeeper deps-browser deps-race deps-bench test verify prose unit contrib acceptance seeds single
-.PHONY: acceptance-page backends deps-backends browser commands ensemble chaos siege soak differential clients interop bench bench-quick bench-server
-.PHONY: compare compare-quick deps-compare fix fuzz model deps-model
+.PHONY: help deps deps-zookeeper deps-browser deps-site deps-race deps-bench deps-backends deps-compare deps-model
+.PHONY: test verify prose licences audit unit contrib backends acceptance acceptance-page seeds swarm single ensemble
+.PHONY: chaos siege soak commands differential clients interop browser site model track-record track-record-page mutants
+.PHONY: bench bench-quick bench-server compare compare-quick fix fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,9 +102,10 @@ chaos: deps-zookeeper ## check all recipes on real servers with faults, at rando
 siege: deps-zookeeper ## the same at random for DURATION=30m, with SEED=n again; the last line is the verdict
 	@scripts/siege.sh $(DURATION) $(SEED)
 
-soak: ## besiege real servers for ten minutes, and run the simulations with all their seeds
+soak: ## besiege real servers for ten minutes, and run the simulations and the campaign with many seeds
 	@$(MAKE) --no-print-directory siege DURATION=10m
 	@$(MAKE) --no-print-directory seeds
+	@$(MAKE) --no-print-directory swarm SEEDS=20000
 
 commands: deps-zookeeper ## lose 1,000 locks of docent lock in process and 100 on a real server; 20 minutes
 	DOCENT_ROUNDS=1000 go test -count=1 -timeout 60m -v -run '^TestACommandIsDead' ./cmd/docent

@@ -307,7 +307,8 @@ func (r *replay) eventually(what func() string) {
 			return
 		}
 		if time.Since(begun) > soon {
-			require.FailNow(r.t, "the code differs from the model", "%s\nafter these steps:\n%s", difference, r.history())
+			require.FailNow(r.t, "the code differs from the model",
+				"%s\nafter these steps:\n%s", difference, r.history())
 		}
 		time.Sleep(pause)
 		synctest.Wait()

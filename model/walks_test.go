@@ -31,7 +31,8 @@ func TestWalks(t *testing.T) {
 			seed := 1 + rand.IntN(1e9)
 			t.Run(fmt.Sprintf("mutex/%s/seed=%d", kind.name, seed), func(t *testing.T) {
 				t.Parallel()
-				args := append([]string{"-T", fmt.Sprintf("-n%d", seed), "-u100000", "-DWALK"}, strings.Fields(kind.defines)...)
+				args := []string{"-T", fmt.Sprintf("-n%d", seed), "-u100000", "-DWALK"}
+				args = append(args, strings.Fields(kind.defines)...)
 				spin := exec.Command("spin", append(args, "mutex.pml")...)
 				spin.Dir = copyOfModels(t)
 				out, err := spin.CombinedOutput()

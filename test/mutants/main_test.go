@@ -38,8 +38,10 @@ func TestEachKindOfChange(t *testing.T) {
 		},
 		"statements": {
 			"func f(a []int, c chan int) { g(); a[0] = 1; c <- 1; defer g(); go g(); a[0]++ }; func g() {}",
-			[]string{"without `g()`", "without `a[0] = 1`", "without `c <- 1`", "without `defer g()`", "without `go g()`",
-				"without `a[0]++`"},
+			[]string{
+				"without `g()`", "without `a[0] = 1`", "without `c <- 1`", "without `defer g()`",
+				"without `go g()`", "without `a[0]++`",
+			},
 		},
 		"errors": {
 			"func f(err error) (int, error) { if err != nil { return 0, err }; return 1, nil }",
@@ -71,11 +73,12 @@ func TestEachKindOfChange(t *testing.T) {
 func TestMutantIsActiveByItsNumber(t *testing.T) {
 	_, text := changes(t, "import \"errors\"\n\nfunc f(a, b int) (bool, error) { if a < b { return true, nil }; "+
 		"return false, errors.New(\"too large\") }")
+	testFile := "package a\n\nimport \"testing\"\n\nfunc TestF(t *testing.T) {\n" + checks + "}\n"
 	for name, content := range map[string]string{
 		"go.mod":                              "module " + filepath.Dir(filepath.Dir(runtimePath)) + "\n\ngo 1.25\n",
 		"a.go":                                text,
 		"internal/mutantruntime/a.go":         runtimeSource,
-		"a_test.go":                           "package a\n\nimport \"testing\"\n\nfunc TestF(t *testing.T) {\n" + checks + "}\n",
+		"a_test.go":                           testFile,
 		"internal/mutantruntime/something.md": "",
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))

@@ -42,10 +42,11 @@ make track-record ONLY=late-create
 const mutation = `
 ## Mutants
 
-` + "`make mutants`" + ` breaks the code in turn: it inverts conditions, moves the limits of comparisons, leaves statements out, and
-drops errors. A test that reaches the place must fail, or not end. Where none does, [explained.txt](../test/mutants/explained.txt)
-says why the change breaks nothing that is promised, or which test is missing. The run fails if a mutant is neither found
-nor explained. Simulations run four seeds, and tests that take long are left out, so the tests find more than this.
+` + "`make mutants`" + ` breaks the code in turn: it inverts conditions, moves the limits of comparisons, leaves
+statements out, and drops errors. A test that reaches the place must fail, or not end. Where none does,
+[explained.txt](../test/mutants/explained.txt) says why the change breaks nothing that is promised, or which
+test is missing. The run fails if a mutant is neither found nor explained. Simulations run four seeds, and
+tests that take long are left out, so the tests find more than this.
 Files of the locks and of the connection that are not in the table have not been tried yet.
 
 | File | Mutants | Found | Changes nothing | No test yet | |

@@ -66,7 +66,8 @@ func patched(name string) (map[string]string, error) {
 			content = string(b)
 		}
 		if n := strings.Count(content, h.old); n != 1 {
-			return nil, fmt.Errorf("%s does not apply any more: %s has these lines %d times:\n%s", name, h.file, n, h.old)
+			return nil, fmt.Errorf("%s does not apply any more: %s has these lines %d times:\n%s",
+				name, h.file, n, h.old)
 		}
 		files[h.file] = strings.Replace(content, h.old, h.new, 1)
 	}

@@ -109,4 +109,5 @@ func excerpt(output string) string {
 	return strings.Join(says[:min(len(says), 20)], "\n")
 }
 
-var telling = regexp.MustCompile(`--- FAIL|Error:|expected|actual|Messages:|panic:|fatal error:|\.go:\d+:\d+:|_test\.go:\d+: .`)
+var telling = regexp.MustCompile(`--- FAIL|Error:|expected|actual|Messages:|panic:|fatal error:` +
+	`|\.go:\d+:\d+:|_test\.go:\d+: .`)
