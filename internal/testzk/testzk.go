@@ -344,14 +344,7 @@ func Closes(t testing.TB, c <-chan struct{}, message string) {
 // Watchers returns the number of sessions that watch the data of a node on a server.
 func Watchers(t testing.TB, server, path string) (sessions int) {
 	t.Helper()
-	conn, err := net.Dial("tcp", server)
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, "wchp")
-	require.NoError(t, err)
-	answer, err := io.ReadAll(conn)
-	require.NoError(t, err)
-	_, behind, _ := strings.Cut(string(answer), path+"\n")
+	_, behind, _ := strings.Cut(word(t, server, "wchp"), path+"\n")
 	for line := range strings.Lines(behind) {
 		if !strings.HasPrefix(line, "\t") {
 			break
@@ -359,6 +352,29 @@ func Watchers(t testing.TB, server, path string) (sessions int) {
 		sessions++
 	}
 	return sessions
+}
+
+// LogState logs the sessions, ephemeral nodes, watches and connections of the first server of the test
+// binary. Call it when something that must happen does not.
+func LogState(t testing.TB) {
+	t.Helper()
+	server, _, _ := strings.Cut(connect, ",")
+	for _, w := range []string{"dump", "wchp", "cons"} {
+		t.Logf("%s:\n%s", w, word(t, server, w))
+	}
+}
+
+// word returns the answer to a four-letter word.
+func word(t testing.TB, server, word string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", server)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, word)
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	return string(answer)
 }
 
 // Empty waits until path has no children or does not exist.

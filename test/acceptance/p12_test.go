@@ -235,6 +235,7 @@ func p12Begins(t *testing.T, calls <-chan p12Call) p12Call {
 	case call := <-calls:
 		return call
 	case <-testzk.Context(t).Done():
+		testzk.LogState(t)
 		require.FailNow(t, "the candidate does not lead")
 	}
 	panic("unreachable")
