@@ -181,8 +181,10 @@ func (l *link) putLocked(r Request, done func(Reply)) (idle, mustStart bool) {
 	if len(l.waiting) == 0 {
 		l.waiting = l.array
 	}
-	l.waiting = append(l.waiting, request{xid: xid, op: r.op, sent: Now(), done: done})
-	if cap(l.waiting) > cap(l.array) {
+	before := l.waiting
+	l.waiting = append(before, request{xid: xid, op: r.op, sent: Now(), done: done})
+	if len(before) == cap(before) { // the requests were copied to another array
+		clear(before)
 		l.array = l.waiting[:0]
 	}
 	idle = len(l.waiting) == 1
