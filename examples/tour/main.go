@@ -9,7 +9,7 @@
 // terminal the tour does not wait.
 //
 // tour.go has what all chapters use. The chapters are in locks.go (mutex, rwlock, semaphore,
-// multilock, striped), losses.go (what a hold tells when it is lost), election.go (leader),
+// multilock, striped), ensembles.go, losses.go (what a hold tells when it is lost), election.go (leader),
 // meetings.go (barrier, counter, condition), nodes.go (cache, persistent), and services.go (group,
 // discovery, inspect).
 package main
@@ -41,6 +41,7 @@ var chapters = []chapter{
 	{"semaphore", "a limited number of permits", showSemaphore},
 	{"multilock", "several locks, all or none", showMultiLock},
 	{"striped", "a lock for each of any number of keys", showStriped},
+	{"ensembles", "each name has one of several ensembles", showEnsembles},
 	{"fence", "what protects the data when a hold is lost", showLoss},
 	{"leader", "one of several candidates leads", showLeader},
 	{"barrier", "clients that wait for each other", showBarrier},

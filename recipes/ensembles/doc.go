@@ -30,8 +30,9 @@
 // counts. This rule never changes, and other languages can compute it.
 //
 // If an ensemble is added to n, about one name in n+1 moves, always to the new one. If one is removed,
-// only its names move. The order of the ensembles and their addresses do not matter. Another name of
-// an ensemble is another ensemble: about as many names move as if one were removed and one added.
+// only its names move. The order of the ensembles and their addresses do not matter. The name of an
+// ensemble is for ever. With another name the same servers would be another ensemble, and a lock that
+// moves from one of the two names to the other would wait for its own node.
 //
 // # Changing the set
 //
@@ -48,7 +49,8 @@
 //     resources forget its tokens.
 //
 // A program that changes its set without a restart has done a step when all holds of the set before
-// are released, and no acquire with it is under way.
+// are released, and no acquire with it is under way. Before that it must not acquire a lock of the next
+// set under a hold of the set before: two programs that do so can wait for each other.
 //
 // What goes wrong if a step is skipped:
 //
@@ -56,8 +58,9 @@
 //     with new alone have the same lock at once.
 //   - If step 3 waits for sessions only, a process that was paused writes with its token of the old
 //     ensemble, while holders with new alone send no token of that ensemble. So no resource refuses it.
-//   - If an ensemble is stopped before step 5, programs of step 2 cannot acquire the locks of the
-//     names that move.
+//   - If an ensemble is stopped, or cannot be reached, before step 5, programs of step 2 cannot acquire
+//     the locks of the names that move. While they try, they may hold the lock on the other ensemble, and
+//     programs with old alone wait for it. A deadline of the acquire bounds that.
 //   - If a second change begins before step 5, programs may run that have no set in common.
 //
 // To take a change back, replace each program by one of step 2 again, wait until none with new alone
