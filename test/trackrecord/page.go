@@ -13,19 +13,19 @@ const introduction = `# Track record
 
 <!-- Written by test/trackrecord: change its tables and run "make track-record-page". -->
 
-A test is worth what it finds. This page has defects that docent had, and what finds each of them today.
-` + "`make track-record`" + ` takes the mend of each back, by a patch in
-[test/trackrecord/patches](../test/trackrecord/patches), and requires that the test fails, for the reason that is known,
-and that it passes without the patch. A patch takes back as little as brings the defect back. The commit has the whole
-mend, and says why.
+This page lists defects that docent had, and for each of them a test that finds it today.
+` + "`make track-record`" + ` shows this. For each defect it takes the mend back, by a patch in
+[test/trackrecord/patches](../test/trackrecord/patches). With the patch the test must fail, for the known reason.
+Without the patch it must pass. A patch takes back no more than brings the defect back. The commit that is named
+has the whole mend and its reason.
 
 | Found by | |
 |---|---|
 `
 
 const found = `
-*Reading* also stands where the commit does not say how the defect was found. Defects of locks on other services are
-not here: their tests need those services.
+*Reading* is also written where the commit does not say how the defect was found. Defects of locks on other services
+are not on this page, because their tests need those services.
 
 | Defect | Found by | Mend | Test that fails without it |
 |---|---|---|---|
@@ -43,10 +43,11 @@ const mutation = `
 ## Mutants
 
 ` + "`make mutants`" + ` breaks the code in turn: it inverts conditions, moves the limits of comparisons, leaves
-statements out, and drops errors. A test that reaches the place must fail, or not end. Where none does,
-[explained.txt](../test/mutants/explained.txt) says why the change breaks nothing that is promised, or which
-test is missing. The run fails if a mutant is neither found nor explained. Simulations run four seeds, and
-tests that take long are left out, so the tests find more than this.
+statements out, and drops errors. Each such change is a mutant. A mutant is found if
+a test that reaches the place fails or does not end. For each other mutant
+[explained.txt](../test/mutants/explained.txt) says why it breaks nothing that is promised, or that a test
+is missing. The run fails if a mutant is neither found nor explained. Simulations run only four seeds, and
+tests that take long are left out, so the whole of the tests finds more mutants than the table says.
 Files of the locks and of the connection that are not in the table have not been tried yet.
 
 | File | Mutants | Found | Changes nothing | No test yet | |
