@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,20 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/zktest"
 )
+
+// fragment start-stay
+// stay has the lock for a minute, or until the lock is lost.
+func stay(ctx context.Context, token int64) error {
+	fmt.Println("process", os.Getpid(), "has the lock, with the token", token)
+	select {
+	case <-time.After(time.Minute):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// end
 
 // fragment start-connect
 // connect returns a client that is connected through a network of its own.
@@ -68,6 +84,7 @@ func TestTheWriteOfAPausedHolderIsRefused(t *testing.T) {
 		srv := zktest.Start(t)
 		alice, bob := connect(t, srv, "alice"), connect(t, srv, "bob")
 		var resource fence.Register // refuses a token that is smaller than one it has seen
+		var data string             // of the resource
 
 		held, late := make(chan struct{}), make(chan error, 1)
 		ended := make(chan error)
@@ -75,14 +92,14 @@ func TestTheWriteOfAPausedHolderIsRefused(t *testing.T) {
 			ended <- process(t.Context(), alice, func(_ context.Context, token int64) error {
 				close(held)
 				time.Sleep(time.Hour) // a pause: alice looks neither at a clock nor at the context
-				late <- resource.Accept(token)
+				late <- resource.Do(token, func() error { data = "alice"; return nil })
 				return nil
 			})
 		}()
 		<-held
 		srv.Client("alice").Cut() // as if the process had stopped
 		err := process(t.Context(), bob, func(_ context.Context, token int64) error {
-			return resource.Accept(token)
+			return resource.Do(token, func() error { data = "bob"; return nil })
 		})
 		if err != nil {
 			t.Errorf("bob: %v", err)
@@ -93,10 +110,38 @@ func TestTheWriteOfAPausedHolderIsRefused(t *testing.T) {
 		if err := <-ended; !errors.Is(err, framework.ErrSessionLost) {
 			t.Errorf("alice: %v", err)
 		}
+		if data != "bob" {
+			t.Errorf("the data is that of %s", data)
+		}
 	})
 }
 
 // end
+
+func TestStayEndsAfterAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := connect(t, zktest.Start(t), "alice")
+		begin := time.Now()
+		err := process(t.Context(), client, stay)
+		if lasted := time.Since(begin); err != nil || lasted < time.Minute {
+			t.Errorf("after %v: %v", lasted, err)
+		}
+	})
+}
+
+func TestStayEndsWithTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := connect(t, srv, "alice")
+		err := process(t.Context(), client, func(ctx context.Context, token int64) error {
+			srv.Client("alice").Cut()
+			return stay(ctx, token)
+		})
+		if !errors.Is(err, framework.ErrSessionLost) {
+			t.Error(err)
+		}
+	})
+}
 
 // The program itself, on the server that it names, is the function main. This is the rest of it.
 func TestProcessHasALargerTokenEachTime(t *testing.T) {
