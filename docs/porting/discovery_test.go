@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes/discovery"
@@ -23,7 +24,12 @@ func offer(
 	if err != nil {
 		return nil, err
 	}
-	return self, self.WaitReady(ctx) // registered
+	ready, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := self.WaitReady(ready); err != nil { // registered
+		return nil, errors.Join(err, self.Close())
+	}
+	return self, nil
 }
 
 // end

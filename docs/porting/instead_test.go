@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -131,10 +132,15 @@ func register(
 	if err != nil {
 		return nil, err
 	}
-	if err := node.Start(ctx); err != nil {
+	if err := node.Start(ctx); err != nil { // until ctx ends or Close
 		return nil, err
 	}
-	return node, node.WaitReady(ctx) // until it is there
+	ready, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := node.WaitReady(ready); err != nil { // until it is there
+		return nil, errors.Join(err, node.Close())
+	}
+	return node, nil
 }
 
 // end

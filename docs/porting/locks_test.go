@@ -190,7 +190,7 @@ func exportAll(
 	defer cancel()
 	// Do takes one permit. AcquireN takes all of them or none.
 	three, err := exports.AcquireN(waiting, 3)
-	if errors.Is(err, recipes.ErrNotAcquired) {
+	if errors.Is(err, recipes.ErrNotAcquired) && ctx.Err() == nil {
 		return nil // fewer were free for ten seconds
 	}
 	if err != nil {
