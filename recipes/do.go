@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/internal/errtext"
 )
 
 // Locker is a lock of ZooKeeper or of another service.
@@ -40,8 +39,8 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context, hold *Hold) 
 	return use(ctx, hold, fn)
 }
 
-// DoWithin is Do that waits at most d for the lock, and then fails with ErrNotAcquired: see
-// AcquireWithin. d does not limit fn. An ErrNotAcquired can also be that of fn.
+// DoWithin is Do that waits at most d for the lock, and then fails like AcquireWithin. d does not limit
+// fn. An ErrNotAcquired can also be that of fn.
 func DoWithin(
 	ctx context.Context, l Locker, d time.Duration, fn func(ctx context.Context, hold *Hold) error,
 ) error {
@@ -76,28 +75,27 @@ func checkDo(l Locker, fn func(context.Context, *Hold) error) error {
 	return nil
 }
 
-// AcquireWithin calls l.Acquire and waits at most d. After d it fails with ErrNotAcquired, and the
-// error also matches context.DeadlineExceeded. That is so too if there was no connection for that
-// time. Otherwise it fails like l.Acquire. ctx and d limit only the wait, not the hold. With a d of
-// 0 or less it fails without a request, also if the lock is free: for one attempt, which Curator
-// makes then, use TryAcquire. It fails at once if l is nil, and with framework.ErrNilContext if ctx
-// is nil. Curator: acquire(time, unit).
+// AcquireWithin is l.Acquire that waits at most d. The error after d matches
+// context.DeadlineExceeded. It also matches ErrNotAcquired if other holders or waiters were ahead, and
+// framework.ErrNotConnected if there was no connection then. If it matches neither, the servers have
+// not answered in time, and the lock may be free. Otherwise AcquireWithin fails like l.Acquire. ctx and
+// d limit only the wait, not the hold.
+//
+// With a d of 0 or less it is l.TryAcquire, which waits for no other client, but may wait for a
+// connection. It fails at once if l is nil, and with framework.ErrNilContext if ctx is nil. Curator:
+// acquire(time, unit), which returns false where the error matches ErrNotAcquired.
 func AcquireWithin(ctx context.Context, l Locker, d time.Duration) (*Hold, error) {
 	switch {
 	case l == nil:
 		return nil, errNilLocker
 	case ctx == nil:
 		return nil, framework.ErrNilContext
+	case d <= 0:
+		return l.TryAcquire(ctx)
 	}
 	within, cancel := context.WithTimeoutCause(ctx, d, errWithin(d))
 	defer cancel()
-	hold, err := l.Acquire(within)
-	// A deadline of something below l is none of ours.
-	ended := context.Cause(within) == error(errWithin(d))
-	if ended && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrNotAcquired) {
-		err = errtext.Because(ErrNotAcquired, err)
-	}
-	return hold, err
+	return l.Acquire(within)
 }
 
 // errWithin is the cause of the end of a context of AcquireWithin.

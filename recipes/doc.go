@@ -48,7 +48,7 @@
 //	recipes.ErrForeignLost      the lock of another service was lost     stop the work; acquire again
 //	recipes.ErrManySessions     no transaction covers all of the locks   guard each part, or use tokens
 //	recipes.ErrNodeDeleted      another client deleted the lock node     stop the work; acquire again
-//	recipes.ErrNotAcquired      others are ahead, or the time is over     try again later
+//	recipes.ErrNotAcquired      other holders or waiters are ahead       try again later
 //	recipes.ErrNotHeld          the hold was released before             ignore it in a defer
 //	recipes.ErrReleasePending   released; the node may still be there    nothing: its deletion continues
 //	recipes.ErrUnsupported      a lock of another service has no Guard   use the token

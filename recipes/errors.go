@@ -7,12 +7,11 @@ import (
 )
 
 var (
-	// ErrNotAcquired means that the wait for a lock ended because of other holders or waiters, or that
-	// the time of AcquireWithin was over, for whatever reason. The text says what is in the way, as far
-	// as the acquire knows it: the path of a node ahead, of the holder or of a waiter, or how many
-	// permits are taken. Package inspect shows the client of a node.
-	// Where a context ended the wait, the error also matches the context's error. Curator:
-	// acquire(time, unit) returned false.
+	// ErrNotAcquired means that an acquire ended behind other holders or waiters. The text says what is
+	// in the way, as far as the acquire knows it: the path of a node ahead, of the holder or of a
+	// waiter, or how many permits are taken. Package inspect shows the client of a node. Where a
+	// context or the time of AcquireWithin ended the wait, the error also matches the context's error.
+	// Curator: acquire(time, unit) returned false.
 	ErrNotAcquired = errors.New("recipes: not acquired")
 	// ErrNotHeld means that a hold was released before, or is a zero value, or that there is no hold
 	// to upgrade: see rwlock.RWLock.TryUpgrade. Curator: IllegalMonitorStateException.

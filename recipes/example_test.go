@@ -48,7 +48,7 @@ func ExampleDo() {
 	// released: true
 }
 
-// The time limits the wait, and not the hold.
+// The time limits the wait, and not the hold. A time of 0 is one attempt.
 func ExampleAcquireWithin() {
 	lock, stop := orders()
 	defer stop()
@@ -58,7 +58,7 @@ func ExampleAcquireWithin() {
 		log.Fatal(err)
 	}
 	defer hold.Release()
-	_, err = recipes.AcquireWithin(ctx, lock, time.Millisecond) // as another program would
+	_, err = recipes.AcquireWithin(ctx, lock, 0) // as another program would
 	fmt.Println(errors.Is(err, recipes.ErrNotAcquired))
 	// Output: true
 }

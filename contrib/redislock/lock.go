@@ -127,7 +127,7 @@ func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.ac
 // It still waits for a connection until ctx ends.
 func (l *Lock) TryAcquire(ctx context.Context) (*recipes.Hold, error) { return l.acquire(ctx, false) }
 
-// AcquireWithin is Acquire that waits at most d, and then fails with recipes.ErrNotAcquired: see
+// AcquireWithin is Acquire that waits at most d, or TryAcquire if d is 0 or less: see
 // recipes.AcquireWithin.
 func (l *Lock) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
 	return recipes.AcquireWithin(ctx, l, d)

@@ -99,9 +99,6 @@ func impatient(ctx context.Context, mu *mutex.Mutex) error {
 		func(ctx context.Context, _ *recipes.Hold) error {
 			return work(ctx)
 		})
-	if errors.Is(err, framework.ErrNotConnected) {
-		return err // an outage: the lock may be free
-	}
 	if errors.Is(err, recipes.ErrNotAcquired) && ctx.Err() == nil {
 		return errBusy // other clients had the lock for 200 ms
 	}

@@ -35,9 +35,6 @@ func program(ctx context.Context, servers string) error {
 		func(ctx context.Context, _ *recipes.Hold) error {
 			return process(ctx) // the context ends if the lock is lost
 		})
-	if errors.Is(err, framework.ErrNotConnected) {
-		return err // an outage: the lock may be free
-	}
 	if errors.Is(err, recipes.ErrNotAcquired) && ctx.Err() == nil {
 		return nil // other clients had the lock
 	}

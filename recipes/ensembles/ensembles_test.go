@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -227,7 +226,7 @@ func TestBothExcludesTheOldAndTheNewSet(t *testing.T) {
 	require.NoError(t, hold.Release())
 	for _, s := range sets {
 		hold := acquire(t, lockOf(t, s, name))
-		_, err := lockOf(t, both, name).AcquireWithin(testzk.Context(t), time.Millisecond)
+		_, err := lockOf(t, both, name).AcquireWithin(testzk.Context(t), 0)
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
 		require.NoError(t, hold.Release())
 	}

@@ -108,7 +108,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	for failures := 0; ; {
 		t, err := e.untilLeading(ctx)
 		if err != nil {
-			return fmt.Errorf("run: %w", err)
+			return fmt.Errorf("run %s: %w", e.path(), err)
 		}
 		begun := time.Now()
 		led, failed, err := e.runLead(ctx, t, lead)
@@ -117,7 +117,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		}
 		switch {
 		case ctx.Err() != nil:
-			return endError(ctx, err)
+			return e.endError(ctx, err)
 		case !led:
 			continue
 		case e.requeue != nil && !e.requeue(err):
@@ -132,7 +132,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		failures = min(failures+1, maxDoublings)
 		e.log.Warn("leader function failed: enqueueing again", zap.Error(err), zap.Duration("pause", wait))
 		if err := e.pause(ctx, wait); err != nil {
-			return fmt.Errorf("run: %w", err)
+			return fmt.Errorf("run %s: %w", e.path(), err)
 		}
 	}
 }
@@ -162,12 +162,12 @@ func (e *Election) end() {
 }
 
 // endError returns the error of a Run with a context that has ended, after lead returned err.
-func endError(ctx context.Context, err error) error {
+func (e *Election) endError(ctx context.Context, err error) error {
 	reason := ctxerr.Of(ctx)
 	if err == nil || errors.Is(reason, err) { // err adds nothing. One that matches reason may add something
-		return fmt.Errorf("run: %w", reason)
+		return fmt.Errorf("run %s: %w", e.path(), reason)
 	}
-	return fmt.Errorf("run: %w: %w", reason, err)
+	return fmt.Errorf("run %s: %w: %w", e.path(), reason, err)
 }
 
 // runLead calls lead, unless the term has ended already, and resigns when lead has returned or

@@ -199,7 +199,7 @@ func (s *Side) Do(ctx context.Context, fn func(ctx context.Context, hold *recipe
 	return recipes.Do(ctx, s, fn)
 }
 
-// AcquireWithin is Acquire that waits at most d, and then fails with recipes.ErrNotAcquired: see
+// AcquireWithin is Acquire that waits at most d, or TryAcquire if d is 0 or less: see
 // recipes.AcquireWithin. Curator: acquire(time, unit).
 func (s *Side) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
 	return recipes.AcquireWithin(ctx, s, d)

@@ -55,7 +55,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, hold *recip
 	return recipes.Do(ctx, m, fn)
 }
 
-// AcquireWithin is Acquire that waits at most d, and then fails with recipes.ErrNotAcquired: see
+// AcquireWithin is Acquire that waits at most d, or TryAcquire if d is 0 or less: see
 // recipes.AcquireWithin. Curator: acquire(time, unit).
 func (m *Mutex) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
 	return recipes.AcquireWithin(ctx, m, d)

@@ -192,7 +192,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipe
 	return recipes.Do(ctx, l, fn)
 }
 
-// AcquireWithin is Acquire that waits at most d, and then fails with recipes.ErrNotAcquired: see
+// AcquireWithin is Acquire that waits at most d, or TryAcquire if d is 0 or less: see
 // recipes.AcquireWithin.
 func (l *Lock) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
 	return recipes.AcquireWithin(ctx, l, d)
