@@ -164,6 +164,20 @@ func nodes(holds ...*recipes.Hold) (paths []string) {
 	return paths
 }
 
+// heldUpgrade begins an upgrade of client target, and returns when the server holds back its create.
+func heldUpgrade(
+	t *testing.T, srv *zktest.Server, rw *rwlock.RWLock, reading *recipes.Hold,
+) (create *fault.Rule, result <-chan error) {
+	create = srv.On(fault.Match{Client: "target", Op: fault.OpMulti}, fault.Hold())
+	done := make(chan error, 1)
+	go func() {
+		_, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
+		done <- err
+	}()
+	require.NoError(t, create.Wait(testzk.Context(t)))
+	return create, done
+}
+
 // An upgrade that fails deletes its node, even if a fault meets the delete.
 func TestFaultsAtTheEndOfAFailedUpgrade(t *testing.T) {
 	for _, f := range faults {
@@ -173,13 +187,7 @@ func TestFaultsAtTheEndOfAFailedUpgrade(t *testing.T) {
 				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("target").DialContext))
 				rw, theirs := newLock(t, c, in.path), in.lock(t)
 				reading := acquire(t, rw.Read())
-				late := srv.On(fault.Match{Client: "target", Op: fault.OpMulti}, fault.Hold())
-				result := make(chan error, 1)
-				go func() {
-					_, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
-					result <- err
-				}()
-				require.NoError(t, late.Wait(testzk.Context(t)))
+				late, result := heldUpgrade(t, srv, rw, reading)
 				other := acquire(t, theirs.Read()) // after the first list and before the create
 				rule := srv.On(fault.Match{Client: "target", Op: fault.OpDelete}, f.action)
 				f.strikes(t, srv, rule, reading)
@@ -207,13 +215,7 @@ func TestUpgradeFailsIfTheQueueCannotBeListedAfterTheCreate(t *testing.T) {
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("target").DialContext))
 		rw, theirs := newLock(t, c, in.path), in.lock(t)
 		reading := acquire(t, rw.Read())
-		late := srv.On(fault.Match{Client: "target", Op: fault.OpMulti}, fault.Hold())
-		result := make(chan error, 1)
-		go func() {
-			_, err := rw.TryUpgrade(reading.Context(testzk.Context(t)))
-			result <- err
-		}()
-		require.NoError(t, late.Wait(testzk.Context(t)))
+		late, result := heldUpgrade(t, srv, rw, reading)
 		other := acquire(t, theirs.Read()) // after the first list and before the create
 		refused := srv.On(fault.Match{Client: "target", Op: fault.OpGetChildren2}, fault.Fail(zktest.NoAuth))
 		late.Release()
