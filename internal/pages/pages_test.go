@@ -74,7 +74,8 @@ func TestAnchors(t *testing.T) {
 func TestBrokenLinks(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"good.md":  "[a](#b) [c](other.md#d) [e](https://example.org) <img src=\"other.md\">\n\n# B\n\n```go\n[no](link)\n```\n",
+		"good.md": "[a](#b) [c](other.md#d) [e](https://example.org) <img src=\"other.md\">\n\n" +
+			"# B\n\n```go\n[no](link)\n```\n",
 		"bad.md":   "[a](#b) [c](other.md#e) [f](none.md) ![g](none.svg) <img alt=\"h\" src=\"none.png\">\n",
 		"other.md": "# D\n",
 	} {

@@ -172,7 +172,8 @@ func TestInstancesOfOtherProgramsHaveAnEndpoint(t *testing.T) {
 	}
 	list, err := r.GetService(ctx, "orders")
 	require.NoError(t, err)
-	require.Equal(t, []*registry.ServiceInstance{{ID: "java", Name: "orders", Endpoints: []string{"http://10.0.0.3:80"}}}, list)
+	java := registry.ServiceInstance{ID: "java", Name: "orders", Endpoints: []string{"http://10.0.0.3:80"}}
+	require.Equal(t, []*registry.ServiceInstance{&java}, list)
 }
 
 // A program of kratos is registered while it runs.

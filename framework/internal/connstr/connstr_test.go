@@ -143,7 +143,8 @@ func TestInvalidChrootIsAnInvalidPath(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "a", "a:2181,[::1]:2181,b/chroot/path", " a:1 , b:2 ", "a,,b", "a/x,b", "::1", "[::1", "[fe80::1%eth0]:7/x",
-		"a:99999", "a:0", "a,A", "zk://a:2181", "a//", "a/x/", "[::ffff:1.2.3.4]", "zürich/käse", "a\x00", "a\xFF", "ſ,s",
+		"a:99999", "a:0", "a,A", "zk://a:2181", "a//", "a/x/", "[::ffff:1.2.3.4]", "zürich/käse",
+		"a\x00", "a\xFF", "ſ,s",
 	} {
 		f.Add(seed)
 	}

@@ -93,7 +93,8 @@ public final class Peer {
             latencies.merge((int) (Math.log(System.nanoTime() - began) * PER_E), 1, Integer::sum);
         }
         StringBuilder text = new StringBuilder();
-        latencies.forEach((bucket, n) -> text.append(text.length() > 0 ? "," : "").append(bucket).append(':').append(n));
+        latencies.forEach(
+            (bucket, n) -> text.append(text.length() > 0 ? "," : "").append(bucket).append(':').append(n));
         return "looped ops=" + ops + " hist=" + text;
     }
 

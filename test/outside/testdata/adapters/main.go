@@ -78,7 +78,8 @@ func redisLock() error {
 		return err
 	}
 	defer server.Close()
-	client, err := redislock.NewClient(redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true}))
+	options := &redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true}
+	client, err := redislock.NewClient(redis.NewClient(options))
 	if err != nil {
 		return err
 	}
