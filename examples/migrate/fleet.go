@@ -93,7 +93,7 @@ func (f *fleet) awaitWrites(ctx context.Context) error {
 			return err
 		}
 		if p.hasEnded() {
-			return errors.Join(fmt.Errorf("program %d has ended", i), p.err)
+			return errors.Join(context.Cause(ctx), fmt.Errorf("program %d has ended", i), p.err)
 		}
 	}
 	return nil
