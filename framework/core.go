@@ -384,7 +384,8 @@ func (c *openContext) needed() context.Context {
 	return c.both.Load()
 }
 
-// stop frees what the context needs. It ends the context.
+// stop frees the resources of the context that needed has returned, and ends that context. If needed
+// was not called, there are none, and stop does nothing.
 func (c *openContext) stop() {
 	if both := c.both.Load(); both != nil {
 		both.stop()
