@@ -38,7 +38,9 @@
 // An acquire of each side is a create and, right behind it, a list, in one round trip. A release is
 // one request. A waiter needs two watched reads more, and another list when its predecessor is
 // deleted. A reader saves this list if the writer was first in the queue, so the readers behind a
-// writer get the lock by its event alone. Read under write is one transaction.
+// writer get the lock by its event alone. A writer saves it if its predecessor is a writer of the
+// same client that has waited, too, and that did not become a reader. Read under write is one
+// transaction.
 //
 // # Nodes
 //

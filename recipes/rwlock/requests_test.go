@@ -20,6 +20,7 @@ import (
 // passes, so no hold lasts until its node is watched.
 type requestFixture struct {
 	t    *testing.T
+	srv  *zktest.Server
 	rw   *rwlock.RWLock // of the counted client
 	sent *testlock.Requests
 }
@@ -31,7 +32,7 @@ func withRequests(t *testing.T, test func(t *testing.T, d *requestFixture, other
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		in := on(srv)
 		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("counted").DialContext))
-		d := &requestFixture{t: t, rw: newLock(t, c, in.path), sent: testlock.RequestsOn(srv)}
+		d := &requestFixture{t: t, srv: srv, rw: newLock(t, c, in.path), sent: testlock.RequestsOn(srv)}
 		for _, side := range []*rwlock.Side{d.rw.Read(), d.rw.Write()} {
 			release(t, acquire(t, side))
 		}

@@ -76,6 +76,18 @@ func (h *Hold) IsOnlyOf(key any) bool {
 	return len(locks) == 1 && locks[0].Key == key
 }
 
+// Keys returns the keys of the locks that the hold is, or was, of.
+func (h *Hold) Keys() []any {
+	if h == nil || h.owned == nil {
+		return nil
+	}
+	var keys []any
+	for _, l := range h.owned.locks() {
+		keys = append(keys, l.Key)
+	}
+	return keys
+}
+
 // Session is the session of the hold's nodes, or of some of them; nil if there is none, and in the
 // zero value.
 func (h *Hold) Session() *framework.Session {

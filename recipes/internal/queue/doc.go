@@ -47,12 +47,13 @@
 //     its number is the one before the own number, that watch serves both, and no list is needed
 //     (samesession.go). Otherwise the list is requested in a second round trip. A predecessor that
 //     a list shows, and that is registered, serves likewise: the grandpredecessor is not watched.
-//     If such a predecessor is deleted before it has reached the front, the queue is listed. Only
-//     waiters in queues without Compatible kinds and without PositionsReused are registered
-//     ([Rules].positionsAreFinal).
+//     If such a predecessor is deleted before it has reached the front, or after its hold was
+//     downgraded, the queue is listed. Only waiters without Compatible kinds are registered
+//     ([Rules].exclusive).
 //   - Steps 4 and 5, writers of a read-write lock ([Rules].PositionsReused): they watch the
 //     predecessor and list after each of its deletions, because a writer that downgrades leaves a
-//     reader node at its position (position.go).
+//     reader node at its position (position.go). They need no list if the predecessor is a
+//     registered waiter that was not downgraded.
 //   - Step 4, readers with a reader ahead of the predecessor: they list once more, because that
 //     reader may upgrade.
 //   - Step 6: if the czxid is not known, Lock.grant reads it. After a wait in several queues, or a

@@ -66,6 +66,8 @@ func (l *Lock) takePosition(ctx context.Context, h *ownership.Hold,
 	if session.ID() != h.Session().ID() {
 		return nil, errors.Join(framework.ErrSessionLost, h.Err())
 	}
+	shared := bridge.Local[sessionState](bridge.OfSession(session))
+	shared.notePositionTaken(h.Keys(), m)
 	done, err := enqueue.Create{
 		Before: []framework.Op{framework.CheckOp(q.Child(m.Name), -1)},
 		Nodes: []enqueue.Node{{
@@ -82,8 +84,7 @@ func (l *Lock) takePosition(ctx context.Context, h *ownership.Hold,
 	if err != nil {
 		return nil, err
 	}
-	w := &waiter{queue: q, session: session, path: done.Nodes[0], token: h.Token()}
-	w.shared = bridge.Local[sessionState](bridge.OfSession(session))
+	w := &waiter{queue: q, session: session, shared: shared, path: done.Nodes[0], token: h.Token()}
 	if w.Node, ok = locknode.Parse(path.Base(w.path), q.ownKinds); !ok {
 		enqueue.DeleteNodes(ctx, session, done.Nodes...)
 		return nil, q.unnumbered(w.path)

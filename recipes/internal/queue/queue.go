@@ -22,7 +22,8 @@ type Rules struct {
 	Conflicting []string // kinds of nodes to wait for when they are ahead
 	Compatible  []string // the other kinds of nodes in the queue
 	// PositionsReused: a node ahead may be replaced by one at its position (Lock.Downgrade). The queue
-	// is listed again after each deletion that was waited for.
+	// is listed again after each deletion that was waited for, unless the node was of a waiter of the
+	// same session and was not replaced.
 	PositionsReused bool
 }
 

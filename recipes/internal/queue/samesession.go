@@ -14,6 +14,11 @@ import (
 //     once a waiter has reached the front, all nodes that were ever ahead of it are deleted. When
 //     its own node is deleted, no node is ahead of the next one. If its node is deleted before it
 //     has reached the front, the next waiter lists the queue.
+//   - Only the client of a hold creates another node at its position (Lock.takePosition), by a
+//     transaction that needs the node of the hold. It is recorded in the waiter before that
+//     transaction is sent, if the waiter is registered (sessionState.notePositionTaken). A waiter
+//     that was registered until its node was deleted so has the record, and the next waiter lists
+//     the queue.
 //   - The predecessor is the next node ahead. Either a list shows it, or its number is one
 //     smaller: the servers give each node of one parent another number. The parent is the same,
 //     and was not deleted and created again, if the watch on the predecessor is unbroken after the
@@ -24,8 +29,8 @@ import (
 //     fired first. After a reconnect they report in no order. A watch from before the reconnect then
 //     fires with zk.EventNotWatching (framework.Watch), and the queue is listed.
 //
-// None of this holds where another node may take the position of a deleted one, or where a reader
-// ahead may upgrade: it creates a writer node with the reader's number.
+// None of this holds for a waiter that shares the front with nodes of its kind: when its node is
+// deleted, the others may still be ahead of the next waiter.
 
 // watchedWaiter is a waiter and the watch on its node. The node exists until the watch fires.
 type watchedWaiter struct {
@@ -33,13 +38,13 @@ type watchedWaiter struct {
 	watch *framework.Watch // on its own node; nil: there is no such waiter
 }
 
-// positionsAreFinal reports whether no other node can take the position of a deleted one.
-func (r Rules) positionsAreFinal() bool { return !r.PositionsReused && len(r.Compatible) == 0 }
+// exclusive reports whether the own nodes conflict with all nodes of the queue.
+func (r Rules) exclusive() bool { return len(r.Compatible) == 0 }
 
 // numbersTell reports whether the numbers of w and of the node with number seq show which one is
 // next.
 func (w *waiter) numbersTell(seq int32) bool {
-	return w.queue.rules.positionsAreFinal() && !w.AtCounterEnd() && !locknode.Node{Seq: seq}.AtCounterEnd()
+	return w.queue.rules.exclusive() && !w.AtCounterEnd() && !locknode.Node{Seq: seq}.AtCounterEnd()
 }
 
 // sameSessionPredecessor returns the waiter of the same session with number seq, if it is registered
@@ -67,10 +72,21 @@ func (w *waiter) sameSessionPredecessorByNumber() (nodesAhead, bool) {
 
 // linkSameSession sets ahead.sameSession if the predecessor is a waiter of the same session.
 func (w *waiter) linkSameSession(ahead *nodesAhead) {
-	if ahead.none() || ahead.grandPredecessor.Name != "" && ahead.grandPredecessor.Seq == ahead.predecessor.Seq {
-		return // another node with the same number must be deleted too
+	if ahead.none() || ahead.numberIsShared() {
+		return
 	}
 	if n, ok := w.sameSessionPredecessor(ahead.predecessor.Seq); ok && n.Name == ahead.predecessor.Name {
+		ahead.sameSession = n
+	}
+}
+
+// linkDeleted is linkSameSession after the deletion of the predecessor. The two waiters may have
+// enqueued together, so that the predecessor was registered after the list that showed it.
+func (w *waiter) linkDeleted(ahead *nodesAhead) {
+	if ahead.numberIsShared() || !w.numbersTell(ahead.predecessor.Seq) {
+		return
+	}
+	if n, ok := w.deletedWaiter(ahead.predecessor); ok {
 		ahead.sameSession = n
 	}
 }

@@ -3,7 +3,10 @@ package queue
 import (
 	"sync"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/recipes/internal/locknode"
 	"github.com/docent-zk/docent/recipes/internal/queuelist"
 )
 
@@ -17,6 +20,8 @@ type sessionState struct {
 	// of the node. One is removed when its watch fires, also for new data. waiter.recordOwn adds it again
 	// if it still waits.
 	watched map[any]map[int32]watchedWaiter
+	// removed has the waiter of each queue in watched that was removed last.
+	removed map[any]watchedWaiter
 }
 
 // requestList requests a list of the queue and does not wait for it.
@@ -39,6 +44,32 @@ func (w *waiter) sameSessionWaiter(seq int32) (watchedWaiter, bool) {
 	return other, ok
 }
 
+// deletedWaiter returns the waiter of the session with node m, which was deleted just now. It was
+// registered until then: its watch has fired for the deletion, and it is removed or about to be.
+func (w *waiter) deletedWaiter(m locknode.Node) (watchedWaiter, bool) {
+	w.shared.mu.Lock()
+	defer w.shared.mu.Unlock()
+	queue := w.queue.dir.Key
+	for _, other := range []watchedWaiter{w.shared.removed[queue], w.shared.watched[queue][m.Seq]} {
+		if other.watch != nil && other.Name == m.Name && other.watch.Event() == zk.EventNodeDeleted {
+			return other, true
+		}
+	}
+	return watchedWaiter{}, false
+}
+
+// notePositionTaken records in the waiter that holds with node m, if it is registered, that another
+// node is about to be created at its position. queues are the keys of the queues that m may be in.
+func (state *sessionState) notePositionTaken(queues []any, m locknode.Node) {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	for _, queue := range queues {
+		if holder, ok := state.watched[queue][m.Seq]; ok && holder.Name == m.Name {
+			holder.positionTaken.Store(true)
+		}
+	}
+}
+
 // register makes w and its watch known to later waiters of the session, until the watch fires.
 func (w *waiter) register() {
 	if !w.numbersTell(w.Seq) {
@@ -55,7 +86,7 @@ func (state *sessionState) add(queue any, w watchedWaiter) bool {
 	state.mu.Lock()
 	defer state.mu.Unlock()
 	if state.watched == nil {
-		state.watched = map[any]map[int32]watchedWaiter{}
+		state.watched, state.removed = map[any]map[int32]watchedWaiter{}, map[any]watchedWaiter{}
 	}
 	if state.watched[queue] == nil {
 		state.watched[queue] = map[int32]watchedWaiter{}
@@ -70,10 +101,13 @@ func (state *sessionState) remove(queue any, w watchedWaiter) {
 	state.mu.Lock()
 	defer state.mu.Unlock()
 	all := state.watched[queue]
-	if all[w.Seq].watch == w.watch {
-		delete(all, w.Seq)
+	if all[w.Seq].watch != w.watch {
+		return
 	}
+	delete(all, w.Seq)
+	state.removed[queue] = w
 	if len(all) == 0 {
 		delete(state.watched, queue)
+		delete(state.removed, queue)
 	}
 }

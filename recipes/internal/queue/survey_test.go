@@ -123,7 +123,7 @@ func TestNumbersIdentifyAPredecessorOnlyOfExclusiveNodes(t *testing.T) {
 		{Exclusive, math.MaxInt32, math.MaxInt32 - 1, false},
 		{Exclusive, math.MinInt32, math.MaxInt32, false},
 		{readers, 5, 4, false},
-		{writers, 5, 4, false},
+		{writers, 5, 4, true}, // a node at the position of 4 is recorded: waiter.positionTaken
 	} {
 		p := &waiter{queue: &Queue{rules: test.rules}, Node: locknode.Node{Seq: test.own}}
 		require.Equal(t, test.want, p.numbersTell(test.seq), "%+v", test)

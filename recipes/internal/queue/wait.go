@@ -33,6 +33,12 @@ func (ahead nodesAhead) none() bool { return ahead.predecessor.Name == "" }
 // hasSharedWatch reports whether a waiter of the same session watches the predecessor.
 func (ahead nodesAhead) hasSharedWatch() bool { return ahead.sameSession.watch != nil }
 
+// numberIsShared reports whether another node ahead has the number of the predecessor. That one must
+// be deleted, too.
+func (ahead nodesAhead) numberIsShared() bool {
+	return ahead.grandPredecessor.Name != "" && ahead.grandPredecessor.Seq == ahead.predecessor.Seq
+}
+
 // add adds a node that is behind the predecessor. It becomes the predecessor.
 func (ahead *nodesAhead) add(m locknode.Node) {
 	ahead.predecessor, ahead.grandPredecessor = m, ahead.predecessor
@@ -51,9 +57,9 @@ func (ahead nodesAhead) toWatch(rules Rules) locknode.Node {
 
 // needsNoList reports whether the deletion of the predecessor grants the lock without
 // another list. That is also so if the predecessor is a waiter of the same session that has
-// reached the front.
+// reached the front, and no other node was created at its position.
 func (ahead nodesAhead) needsNoList() bool {
-	return ahead.deletionGrants || ahead.hasSharedWatch() && ahead.sameSession.reachedFront.Load()
+	return ahead.deletionGrants || ahead.hasSharedWatch() && ahead.sameSession.lastAtFront()
 }
 
 // waitForFront waits until no conflicting node is ahead of w. It lists the queue, unless the
@@ -86,6 +92,9 @@ func (w *waiter) waitForNodesAhead(ctx context.Context, ahead nodesAhead) error 
 		w.setWaitsFor(ahead.predecessor)
 		watched := ahead.toWatch(w.queue.rules)
 		deleted, err := w.waitForDeletion(ctx, watched, ahead)
+		if deleted && watched == ahead.predecessor {
+			w.linkDeleted(&ahead)
+		}
 		switch {
 		case err != nil:
 			return WaitError(ctx, OwnNodes{w}.Busy(), err)

@@ -31,6 +31,9 @@ type waiter struct {
 	deleted      bool                          // the node does not exist any more
 	reachedFront atomic.Bool                   // there was a time at which no conflicting node was ahead
 	waitsFor     atomic.Pointer[locknode.Node] // the predecessor when the queue was last listed; nil: none yet
+	// positionTaken: a transaction that creates another node at the position of this one was sent, or
+	// is about to be.
+	positionTaken atomic.Bool
 
 	// Read with ownWatch. A node that was not read is as it was created, unless it was revoked.
 	data    []byte
@@ -39,6 +42,10 @@ type waiter struct {
 
 // setWaitsFor records the predecessor, for the text of an error.
 func (w *waiter) setWaitsFor(m locknode.Node) { w.waitsFor.Store(&m) }
+
+// lastAtFront reports whether no conflicting node is ahead of the next waiter once the node of w is
+// deleted.
+func (w *waiter) lastAtFront() bool { return w.reachedFront.Load() && !w.positionTaken.Load() }
 
 // readToken reads the token, and checks that the node belongs to the session.
 func (w *waiter) readToken(ctx context.Context) error {
