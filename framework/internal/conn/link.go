@@ -34,7 +34,7 @@ type link struct {
 	ending   bool // the server has been asked to end the session: no further request is sent
 	nextXid  int32
 	waiting  []request // in the order of sending
-	array    []request // the array of waiting from its start, to be used again once none waits
+	array    []request // the array of waiting from its start, to be used again once none waits; may be nil
 	lastRead time.Time // time of the last read
 }
 
@@ -46,8 +46,12 @@ type request struct {
 	done func(Reply)
 }
 
-// readAhead is the size of the read buffer.
-const readAhead = 4 << 10
+const (
+	// readAhead is the size of the read buffer.
+	readAhead = 4 << 10
+	// maxKeptRequests is the largest capacity of an array of waiting requests that is kept for reuse.
+	maxKeptRequests = 1 << 10
+)
 
 func newLink(socket net.Conn, owner *Conn, server string, watched int64) *link {
 	closed := make(chan struct{})
@@ -326,6 +330,9 @@ func (l *link) take(xid int32) (found request, ok bool) {
 			copy(l.waiting[1:i+1], l.waiting[:i]) // mostly moves nothing: i is 0
 			l.waiting[0] = request{}
 			l.waiting = l.waiting[1:]
+			if len(l.waiting) == 0 && cap(l.array) > maxKeptRequests {
+				l.waiting, l.array = nil, nil
+			}
 			return r, true
 		}
 	}
