@@ -144,8 +144,12 @@ func prepareServer(c config, d Distribution, root string, id int, all []ports) (
 		args: arguments(c, d, dir),
 		env:  c.environment[id],
 	}
+	cfg, err := zooCfg(c, id, s.dataDir(), all)
+	if err != nil {
+		return nil, err
+	}
 	return s, writeFiles(dir, map[string]string{
-		"zoo.cfg":          zooCfg(c, id, s.dataDir(), all),
+		"zoo.cfg":          cfg,
 		"logback.xml":      logback,
 		"log4j.properties": log4j,
 		"data/myid":        strconv.Itoa(id),

@@ -5,6 +5,7 @@ package ensemble
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -314,7 +315,7 @@ func TestZooCfgOfAStandaloneServerNamesNoPeers(t *testing.T) {
 	c, err := newConfig(1, []Option{WithConfig("a", "b")})
 	require.NoError(t, err)
 	all := picked(t, 1)
-	cfg := zooCfg(c, 1, "/data", all)
+	cfg := configOf(t, c, 1, all)
 	require.NotContains(t, cfg, "server.")
 	require.Contains(t, cfg, "clientPort="+strconv.Itoa(all[0].client.Number())+"\n")
 	require.True(t, strings.HasSuffix(cfg, "\na=b\n"), "the caller's lines win")
@@ -324,6 +325,46 @@ func TestConfigOfOneServerOverridesThatOfAll(t *testing.T) {
 	c, err := newConfig(3, []Option{WithServerConfig(2, "a", "c"), WithConfig("a", "b"), WithServerConfig(2, "d", "e")})
 	require.NoError(t, err)
 	all := picked(t, 3)
-	require.True(t, strings.HasSuffix(zooCfg(c, 2, "/data", all), "\na=b\na=c\nd=e\n"))
-	require.True(t, strings.HasSuffix(zooCfg(c, 3, "/data", all), "\na=b\n"))
+	require.True(t, strings.HasSuffix(configOf(t, c, 2, all), "\na=b\na=c\nd=e\n"))
+	require.True(t, strings.HasSuffix(configOf(t, c, 3, all), "\na=b\n"))
+}
+
+func configOf(t *testing.T, c config, id int, all []ports) string {
+	t.Helper()
+	cfg, err := zooCfg(c, id, "/data", all)
+	require.NoError(t, err)
+	return cfg
+}
+
+func TestLinksAreConfiguredInPlaceOfServers(t *testing.T) {
+	all := picked(t, 3)
+	direct := func(id int) string {
+		return fmt.Sprintf("server.%d=%s:%d", id, all[id-1].quorum.Addr(), all[id-1].election.Number())
+	}
+	quorum := WithQuorumLink(func(from, to int, _ string) string { return fmt.Sprintf("127.0.0.1:1%d%d", from, to) })
+	election := WithElectionLink(func(from, to int, _ string) string { return fmt.Sprintf("127.0.0.1:2%d%d", from, to) })
+	for name, example := range map[string]struct {
+		opts []Option
+		want []string
+	}{
+		"none":     {nil, []string{direct(1), direct(2), direct(3)}},
+		"quorum":   {[]Option{quorum}, []string{fmt.Sprintf("server.1=127.0.0.1:121:%d", all[0].election.Number()), direct(2)}},
+		"election": {[]Option{election}, []string{fmt.Sprintf("server.3=%s:223", all[2].quorum.Addr()), direct(2)}},
+		"both":     {[]Option{quorum, election}, []string{"server.1=127.0.0.1:121:221", direct(2), "server.3=127.0.0.1:123:223"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := newConfig(3, example.opts)
+			require.NoError(t, err)
+			lines := strings.Split(configOf(t, c, 2, all), "\n")
+			require.Subset(t, lines, example.want)
+		})
+	}
+	for name, address := range map[string]string{"another host": "127.0.0.2:7", "no port": "127.0.0.1"} {
+		t.Run(name, func(t *testing.T) {
+			c, err := newConfig(3, []Option{quorum, WithElectionLink(func(int, int, string) string { return address })})
+			require.NoError(t, err)
+			_, err = zooCfg(c, 2, "/data", all)
+			require.ErrorContains(t, err, "link")
+		})
+	}
 }

@@ -2,6 +2,7 @@ package ensemble
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -42,7 +43,7 @@ func release(all []ports) {
 }
 
 // zooCfg returns the configuration of server number id, counted from 1.
-func zooCfg(c config, id int, data string, all []ports) string {
+func zooCfg(c config, id int, data string, all []ports) (string, error) {
 	lines := []string{
 		"dataDir=" + filepath.ToSlash(data),
 		"clientPortAddress=127.0.0.1",
@@ -59,15 +60,33 @@ func zooCfg(c config, id int, data string, all []ports) string {
 	}
 	if len(all) > 1 {
 		for i, p := range all {
-			addr := p.quorum.Addr()
-			if c.link != nil && i+1 != id {
-				addr = c.link(id, i+1, addr)
+			line, err := serverLine(c, id, i+1, p)
+			if err != nil {
+				return "", err
 			}
-			lines = append(lines, fmt.Sprintf("server.%d=%s:%d", i+1, addr, p.election.Number()))
+			lines = append(lines, line)
 		}
 	}
 	lines = append(append(lines, c.lines...), c.own[id]...)
-	return strings.Join(lines, "\n") + "\n"
+	return strings.Join(lines, "\n") + "\n", nil
+}
+
+// serverLine returns the line of the configuration of server from that has the ports of server to.
+func serverLine(c config, from, to int, p ports) (string, error) {
+	quorum := c.quorumLink.address(from, to, p.quorum.Addr())
+	election := c.electionLink.address(from, to, p.election.Addr())
+	host, _, err := net.SplitHostPort(quorum)
+	if err != nil {
+		return "", fmt.Errorf("quorum link: %w", err)
+	}
+	electionHost, electionPort, err := net.SplitHostPort(election)
+	if err != nil {
+		return "", fmt.Errorf("election link: %w", err)
+	}
+	if electionHost != host {
+		return "", fmt.Errorf("links of server %d to %d: one host is wanted, not %s and %s", from, to, quorum, election)
+	}
+	return fmt.Sprintf("server.%d=%s:%s", to, quorum, electionPort), nil
 }
 
 // arguments returns the arguments of java. The server must write nothing outside of dir, because a

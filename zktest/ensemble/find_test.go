@@ -105,6 +105,7 @@ func TestBadArgumentsAreNamed(t *testing.T) {
 		"property":     {1, WithProperty("a=b", "c"), `property "a=b"`},
 		"no key":       {1, WithProperty("", "c"), `property ""`},
 		"link":         {3, WithQuorumLink(nil), "quorum link"},
+		"elections":    {3, WithElectionLink(nil), "election link"},
 		"nil":          {1, nil, "nil option"},
 		"distribution": {1, WithDistribution(Distribution{}), "distribution"},
 	}

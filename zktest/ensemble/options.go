@@ -21,10 +21,22 @@ type config struct {
 	properties   []property
 	environment  map[int][]string // by server
 	distribution *Distribution
-	link         func(from, to int, addr string) string // nil means a direct connection
+	quorumLink   linker
+	electionLink linker
 }
 
 type property struct{ key, value string }
+
+// linker returns the address at which server from connects to a port of server to. If it is nil, the
+// connections are direct.
+type linker func(from, to int, addr string) string
+
+func (l linker) address(from, to int, addr string) string {
+	if l == nil || from == to {
+		return addr
+	}
+	return l(from, to, addr)
+}
 
 // WithTick sets tickTime, the server's unit of time. Sessions end with this granularity, and all
 // limits of the quorum protocol are multiples of it. The default is 500 ms. Far below 200 ms,
@@ -131,14 +143,33 @@ func WithDistribution(d Distribution) Option {
 
 // WithQuorumLink puts a proxy between the servers of an ensemble. addr is the quorum port of server
 // to. link returns the address, host:port, to which server from connects instead. Followers keep a
-// connection to the leader there; elections use another port. link is called for every pair before
-// any server starts, and again with each attempt to find free ports.
+// connection to the leader there; elections use another port, see WithElectionLink. link is called
+// for every pair before any server starts, and again with each attempt to find free ports.
 func WithQuorumLink(link func(from, to int, addr string) string) Option {
 	return func(c *config) error {
 		if link == nil {
 			return fmt.Errorf("quorum link: nil")
 		}
-		c.link = link
+		c.quorumLink = link
+		return nil
+	}
+}
+
+// WithElectionLink is WithQuorumLink for the port of elections. The host of each address must be that
+// of the address to which the same pair connects for the quorum, which is 127.0.0.1 without
+// WithQuorumLink: a server is configured with one host and two ports.
+//
+// Two servers have one connection for elections, which the one with the larger number makes. If the
+// other one connects first, its connection is closed, and the server with the larger number connects
+// to the address that the first message has. That message has the direct address of its sender, in
+// the form: protocol version and server number (8 bytes each), length (4 bytes), host:port. A proxy
+// that is to carry all connections has to put another address there.
+func WithElectionLink(link func(from, to int, addr string) string) Option {
+	return func(c *config) error {
+		if link == nil {
+			return fmt.Errorf("election link: nil")
+		}
+		c.electionLink = link
 		return nil
 	}
 }
