@@ -7,10 +7,16 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-func (a *activeFault) pause() {
-	w := a.worker()
+// pause stops the process of a worker, which may be nil, and lets it go on after a while.
+func (a *activeFault) pause(w *siegeProcess) {
+	if w == nil || !w.pausing.TryLock() { // the other fault would let it go on
+		return
+	}
+	defer w.pausing.Unlock()
+	if !w.stop() {
+		return
+	}
 	a.came("worker %d", w.number)
-	w.stop()
 	a.wait(300*time.Millisecond, siegeTimeout*3/2)
 	w.cont()
 }
@@ -22,8 +28,11 @@ func (a *activeFault) killWorker(of []*siegeProcess, start func(*siegeProcess)) 
 		return
 	}
 	defer w.killing.Unlock()
+	if err := w.kill(); err != nil {
+		a.t.Error(err)
+		return
+	}
 	a.came("worker %d", w.number)
-	w.kill()
 	a.wait(0, siegeTimeout*3/2)
 	start(w)
 }
@@ -34,26 +43,31 @@ func (s *siege) startContender(w *siegeProcess) {
 	_ = w.order(orderGo + s.counterPath) // if it has ended, it does not come to rest
 }
 
-func (a *activeFault) stall() {
-	w := a.worker()
-	a.came("worker %d", w.number)
+// stall keeps back what a worker, which may be nil, and all servers send to each other.
+func (a *activeFault) stall(w *siegeProcess) {
+	if w == nil {
+		return
+	}
 	for _, relay := range w.relays {
 		a.hold(relay)
 	}
 	a.wait(300*time.Millisecond, siegeTimeout*3/2)
-	for _, relay := range w.relays {
-		relay.release()
+	if keepBack(w.relays) {
+		a.came("worker %d", w.number)
 	}
+	release(w.relays)
 }
 
 // slowWorker makes the ways of a worker to all servers slow.
 func (a *activeFault) slowWorker() {
 	w, p := a.worker(), a.pace()
-	a.came("worker %d, %v", w.number, p)
 	for _, relay := range w.relays {
 		a.slow(relay, p)
 	}
 	a.wait(time.Second, 10*time.Second)
+	if slices.ContainsFunc(w.relays, (*relay).hasSlowed) {
+		a.came("worker %d, %v", w.number, p)
+	}
 	for _, relay := range w.relays {
 		relay.slow(pace{})
 	}
@@ -62,23 +76,25 @@ func (a *activeFault) slowWorker() {
 // cutSome cuts some of the ways between workers and servers: what is sent waits, or no connection is
 // made.
 func (a *activeFault) cutSome() {
-	a.came("all workers")
 	var changed []*relay
-	refused := a.random.IntN(2) == 0
+	refused, ended := a.random.IntN(2) == 0, 0
 	for _, w := range a.all() {
 		for _, relay := range w.relays {
 			switch {
 			case a.random.IntN(2) == 0:
 				continue
-			case refused:
-				relay.refuse()
-			default:
+			case !refused:
 				a.hold(relay)
+			case relay.refuse():
+				ended++
 			}
 			changed = append(changed, relay)
 		}
 	}
 	a.wait(300*time.Millisecond, siegeTimeout)
+	if ended > 0 || keepBack(changed) {
+		a.came("all workers, %d connections ended", ended)
+	}
 	for _, relay := range changed {
 		relay.allow()
 		relay.release()
@@ -86,13 +102,29 @@ func (a *activeFault) cutSome() {
 }
 
 // endConnections ends connections of workers, one after another.
-func (a *activeFault) endConnections(end func(*relay)) {
-	a.came("all workers")
+func (a *activeFault) endConnections(end func(*relay) bool) {
+	n := 0
 	for range 1 + a.random.IntN(8) {
-		w := a.worker()
-		end(w.relays[a.random.IntN(len(w.relays))])
+		for _, relay := range a.worker().relays {
+			if end(relay) {
+				n++
+			}
+		}
 		a.wait(0, 500*time.Millisecond)
 	}
+	if n > 0 {
+		a.came("%d connections", n)
+	}
+}
+
+// session returns the session of the worker's connection, or 0 if it has none.
+func (w *siegeProcess) session() int64 {
+	for _, relay := range w.relays {
+		if session := relay.session(); session != 0 {
+			return session
+		}
+	}
+	return 0
 }
 
 func (w *siegeProcess) relayTo(s *ensemble.Server) *relay { return w.relays[s.ID()-1] }

@@ -14,11 +14,16 @@ import (
 // target is a server that faults stop and start again, one fault at a time.
 type target struct {
 	stopping sync.Mutex
+	freezing sync.Mutex
 	backup   string // the folder with older data, if there is one
 }
 
-// stop reports whether this fault may stop a server. Other faults then do not, until done is called.
+// stop reports whether this fault may stop a server, which may be nil. Other faults then do not, until
+// done is called.
 func (a *activeFault) stop(s *ensemble.Server) (may bool, done func()) {
+	if s == nil {
+		return false, nil
+	}
 	t := a.targets[s.ID()]
 	return t.stopping.TryLock(), t.stopping.Unlock
 }
@@ -52,6 +57,14 @@ func (a *activeFault) kill(s *ensemble.Server) {
 }
 
 func (a *activeFault) freeze(s *ensemble.Server) {
+	if s == nil {
+		return
+	}
+	t := a.targets[s.ID()]
+	if !t.freezing.TryLock() { // the other fault would resume it
+		return
+	}
+	defer t.freezing.Unlock()
 	if s.Pause() != nil {
 		return
 	}
@@ -64,9 +77,13 @@ func (a *activeFault) freeze(s *ensemble.Server) {
 // thirds of a timeout.
 func (a *activeFault) freezeOnly() {
 	leader, w := a.leader(), a.worker()
+	if leader == nil || !a.targets[leader.ID()].freezing.TryLock() {
+		return
+	}
+	defer a.targets[leader.ID()].freezing.Unlock()
 	w.confine(leader)
 	a.wait(500*time.Millisecond, time.Second)
-	if leader.Pause() == nil {
+	if w.relayTo(leader).session() != 0 && leader.Pause() == nil {
 		a.came("server %d, worker %d", leader.ID(), w.number)
 		a.wait(siegeTimeout/6, siegeTimeout*2/3)
 		_ = leader.Resume()
@@ -79,18 +96,23 @@ func (a *activeFault) freezeOnly() {
 
 // restartAll stops the servers as an operator does, one after another, and waits for each.
 func (a *activeFault) restartAll() {
-	a.came("all servers")
+	stopped := 0
 	for _, n := range a.random.Perm(len(a.ensemble.Servers())) {
 		s := a.ensemble.Servers()[n]
 		may, done := a.stop(s)
 		if !may {
 			continue
 		}
-		_ = s.Stop()
+		if s.Running() && s.Stop() == nil {
+			stopped++
+		}
 		a.backUp(s)
 		a.start(s, 0, time.Second)
 		a.waitServing()
 		done()
+	}
+	if stopped > 1 {
+		a.came("%d servers", stopped)
 	}
 }
 
@@ -126,7 +148,7 @@ func (a *activeFault) commits() bool {
 
 // stallDisk keeps back what a server writes to its log. The fault is counted once a write waits.
 func (a *activeFault) stallDisk(s *ensemble.Server) {
-	if a.disks == nil || a.disks.stall(s.ID()) != nil {
+	if a.disks == nil || s == nil || a.disks.stall(s.ID()) != nil {
 		return
 	}
 	a.wait(300*time.Millisecond, 8*time.Second)

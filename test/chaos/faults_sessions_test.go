@@ -2,17 +2,19 @@ package chaos
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 )
 
 // thereAndBack lets requests of all workers wait between a server and the leader. Meanwhile it moves
 // the sessions to other servers and back again.
 func (a *activeFault) thereAndBack() {
-	first := a.follower()
-	link := a.servers.link(first, a.leader())
-	if link == nil {
+	leader, first := a.roles()
+	if leader == nil {
 		return
 	}
+	link := a.servers.link(first, leader)
 	confine := func(w *siegeProcess) { w.confine(first) }
 	avoid := func(w *siegeProcess) { w.avoid(first) }
 	a.move(confine, func(w *siegeProcess) bool { return w.relayTo(first).down.used() })
@@ -22,7 +24,7 @@ func (a *activeFault) thereAndBack() {
 	there := a.move(avoid, (*siegeProcess).answered)
 	a.wait(0, time.Second)
 	back := a.move(confine, func(w *siegeProcess) bool { return w.relayTo(first).up.used() })
-	if there > 0 && back > 0 {
+	if there > 0 && back > 0 && link.up.keepsBack() {
 		a.came("server %d, %d and %d workers", first.ID(), there, back)
 	}
 	a.deliver(link)
@@ -66,14 +68,16 @@ func (a *activeFault) move(change func(w *siegeProcess), done func(w *siegeProce
 // silence pauses a worker, or stalls its link, and then cuts its server off for about the session
 // timeout.
 func (a *activeFault) silence() {
-	server, w := a.follower(), a.worker()
-	link := a.servers.link(server, a.leader())
-	if link == nil {
+	w := a.worker()
+	leader, server := a.roles()
+	if leader == nil || !w.pausing.TryLock() {
 		return
 	}
+	defer w.pausing.Unlock()
+	link := a.servers.link(server, leader)
 	w.confine(server)
 	a.wait(siegeTimeout/6, siegeTimeout/3)
-	how := a.random.IntN(3)
+	how, there := a.random.IntN(3), w.relayTo(server).session() != 0
 	relays := []*way{w.relayTo(server).up, w.relayTo(server).down}
 	if how == 0 {
 		w.stop()
@@ -87,9 +91,11 @@ func (a *activeFault) silence() {
 		relays[how-1].release()
 	}
 	a.wait(0, 250*time.Millisecond)
-	a.came("server %d, worker %d", server.ID(), w.number)
 	link.hold()
 	a.wait(siegeTimeout/2, siegeTimeout*5/4)
+	if there && link.keepsBack() {
+		a.came("server %d, worker %d", server.ID(), w.number)
+	}
 	link.release()
 	w.allow()
 }
@@ -98,11 +104,14 @@ func (a *activeFault) silence() {
 // answers, which tell so, do not.
 func (a *activeFault) expire() {
 	w := a.worker()
-	a.came("worker %d", w.number)
+	session := w.session()
 	for _, relay := range w.relays {
 		relay.hold()
 	}
 	a.wait(siegeTimeout, siegeTimeout*3/2)
+	if session != 0 && a.isExpired(session) {
+		a.came("worker %d, session %#x", w.number, session)
+	}
 	for _, relay := range w.relays {
 		relay.up.release()
 	}
@@ -115,4 +124,16 @@ func (a *activeFault) expire() {
 	for _, relay := range w.relays {
 		relay.release()
 	}
+}
+
+// isExpired reports whether the leader is known to have expired a session.
+func (a *activeFault) isExpired(session int64) bool {
+	leader := a.leader()
+	if leader == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	all, err := leader.Command(ctx, "dump")
+	return err == nil && strings.HasPrefix(all, "SessionTracker dump") && !strings.Contains(all, fmt.Sprintf("%#x", session))
 }

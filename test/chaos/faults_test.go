@@ -3,8 +3,14 @@ package chaos
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
@@ -12,11 +18,11 @@ import (
 type activeFault struct {
 	*siege
 	random *rand.Rand
-	name   string
+	fault
 }
 
 // A fault begins, lasts a while, and ends. Several faults may concern the same server or worker at a
-// time. A fault that cannot begin because of another one is not counted.
+// time. A fault that has no effect, because of another one or by chance, is not counted.
 type fault struct {
 	name string
 	run  func(a *activeFault)
@@ -31,18 +37,23 @@ var faults = []fault{
 	{"rolling restart", (*activeFault).restartAll},
 	{"server with older data", func(a *activeFault) { a.loseData(false) }},
 	{"server without data", func(a *activeFault) { a.loseData(true) }},
-	{"leader's disk stalled", func(a *activeFault) { a.stallDisk(a.leader()) }},
-	{"follower's disk stalled", func(a *activeFault) { a.stallDisk(a.follower()) }},
-	{"follower cut off", func(a *activeFault) { a.cut(a.follower()) }},
+	{diskOfLeader, func(a *activeFault) { a.stallDisk(a.leader()) }},
+	{diskOfFollower, func(a *activeFault) { a.stallDisk(a.follower()) }},
+	{"follower cut off", (*activeFault).cut},
 	{"leader cut off", (*activeFault).cutLeader},
+	{"leader partitioned", (*activeFault).partitionLeader},
+	{"some servers partitioned", (*activeFault).partitionSome},
+	{"leader and a follower partitioned", (*activeFault).partitionTwo},
 	{"slow link between servers", (*activeFault).slowServers},
 	{"links between servers reset", (*activeFault).resetServers},
-	{"worker paused", (*activeFault).pause},
-	{"worker paused", (*activeFault).pause}, // twice: a pause matters if the worker has a hold
+	{"worker paused", func(a *activeFault) { a.pause(a.worker()) }},
+	{"worker paused", func(a *activeFault) { a.pause(a.worker()) }}, // a pause matters if the worker has a hold
+	{"elected worker paused", func(a *activeFault) { a.pause(a.elected()) }},
+	{"elected worker cut off", func(a *activeFault) { a.stall(a.elected()) }},
 	{"worker that keeps nodes killed", func(a *activeFault) { a.killWorker(a.keepers, a.startKeeper) }},
 	{"worker that contends killed", func(a *activeFault) { a.killWorker(a.workers, a.startContender) }},
-	{"worker's link stalled", (*activeFault).stall},
-	{"worker's link stalled", (*activeFault).stall},
+	{"worker's link stalled", func(a *activeFault) { a.stall(a.worker()) }},
+	{"worker's link stalled", func(a *activeFault) { a.stall(a.worker()) }},
 	{"worker's link slow", (*activeFault).slowWorker},
 	{"workers cut off from some servers", (*activeFault).cutSome},
 	{"workers' connections dropped", func(a *activeFault) { a.endConnections((*relay).drop) }},
@@ -52,6 +63,82 @@ var faults = []fault{
 	{"session there and back", (*activeFault).thereAndBack}, // chance seldom meets its moments
 	{"silence, then the server cut off", (*activeFault).silence},
 	{"silence, then the server cut off", (*activeFault).silence},
+}
+
+// The faults that need servers that wait for their disks.
+const (
+	diskOfLeader   = "leader's disk stalled"
+	diskOfFollower = "follower's disk stalled"
+)
+
+// Faults come in a few sequences at a time.
+const (
+	mostSequences = 4
+	longest       = 6 // sequence
+)
+
+// makeFaults makes faults at random until all sequences have ended, and until one has had an effect.
+func (s *siege) makeFaults() {
+	came := s.faultsCame()
+	var running sync.WaitGroup
+	for range 1 + s.random.IntN(mostSequences) {
+		var sequence []*activeFault
+		for range 1 + s.random.IntN(longest) {
+			sequence = append(sequence, s.draw())
+		}
+		running.Go(func() {
+			for _, a := range sequence {
+				a.make()
+			}
+		})
+	}
+	running.Wait()
+	for range faults {
+		if s.faultsCame() > came || s.isCancelled() {
+			return
+		}
+		s.draw().make()
+	}
+	require.Greater(s.t, s.faultsCame(), came, "no fault has an effect")
+}
+
+func (s *siege) faultsCame() (n int) {
+	s.total.set(func() { n = s.total.faultCountLocked() })
+	return n
+}
+
+// draw returns a fault that is to be made. All come once before any of them comes again.
+func (s *siege) draw() *activeFault {
+	if len(s.deck) == 0 {
+		s.deck = s.random.Perm(len(faults))
+	}
+	next := faults[s.deck[0]]
+	s.deck = s.deck[1:]
+	return &activeFault{siege: s, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), fault: next}
+}
+
+// make makes the fault after a while, and returns when it is over.
+func (a *activeFault) make() {
+	a.wait(0, 2*time.Second)
+	if a.isCancelled() {
+		return
+	}
+	if a.disks != nil || a.name != diskOfLeader && a.name != diskOfFollower {
+		a.total.set(func() { a.total.tried[a.name]++ })
+	}
+	a.record.note("begin %s", a.name)
+	a.run(a)
+	a.record.note("end %s", a.name)
+}
+
+// isCancelled reports whether the round is given up.
+func (s *siege) isCancelled() bool {
+	select {
+	case <-s.cancelled:
+		return true
+	default:
+		return false
+	}
 }
 
 // between returns a random time.
@@ -68,13 +155,12 @@ func (a *activeFault) wait(from, to time.Duration) {
 	}
 }
 
+// leader returns the leader, or nil if other faults prevent that there is one.
 func (a *activeFault) leader() *ensemble.Server {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if leader, err := a.ensemble.Leader(ctx); err == nil {
-		return leader
-	}
-	return a.server()
+	leader, _ := a.ensemble.Leader(ctx)
+	return leader
 }
 
 func (a *activeFault) server() *ensemble.Server {
@@ -82,18 +168,62 @@ func (a *activeFault) server() *ensemble.Server {
 	return all[a.random.IntN(len(all))]
 }
 
-func (a *activeFault) follower() *ensemble.Server {
-	leader := a.leader()
-	for {
-		if s := a.server(); s != leader {
-			return s
-		}
+// roles returns the leader and a follower, or nil if there is no leader.
+func (a *activeFault) roles() (leader, follower *ensemble.Server) {
+	if leader = a.leader(); leader == nil {
+		return nil, nil
 	}
+	for follower = a.server(); follower == leader; {
+		follower = a.server()
+	}
+	return leader, follower
+}
+
+func (a *activeFault) follower() *ensemble.Server {
+	_, follower := a.roles()
+	return follower
 }
 
 func (a *activeFault) worker() *siegeProcess {
 	all := a.all()
 	return all[a.random.IntN(len(all))]
+}
+
+// elected returns the worker that has won an election or has a latch for a while, or nil if there is
+// none.
+func (a *activeFault) elected() *siegeProcess {
+	path := []string{siegeElection, siegeLatch}[a.random.IntN(2)]
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	before := int64(0)
+	for ctx.Err() == nil {
+		first := a.first(ctx, path)
+		if first.Holds && first.Token == before { // most terms are shorter
+			return a.owner(first.Session)
+		}
+		before = first.Token
+		pause(ctx, 300*time.Millisecond)
+	}
+	return nil
+}
+
+// first returns the first candidate of an election, or the zero value if none is known.
+func (a *activeFault) first(ctx context.Context, path string) recipes.Participant {
+	for first, err := range leader.Observe(ctx, a.fresh, path) {
+		if err == nil {
+			return first
+		}
+	}
+	return recipes.Participant{}
+}
+
+// owner returns the worker with a session, or nil if there is none.
+func (a *activeFault) owner(session int64) *siegeProcess {
+	i := slices.IndexFunc(a.workers, func(w *siegeProcess) bool { return w.session() == session })
+	if i < 0 {
+		return nil
+	}
+	return a.workers[i]
 }
 
 // came counts the fault and records it.

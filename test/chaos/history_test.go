@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,10 +94,23 @@ type lockHistory struct {
 	lock    history.Lock
 	permits history.Semaphore
 	writes  history.Register
-	limits  []history.Op // of permits, in this round
+	limits  []history.Op    // of permits, in this round
+	reads   map[int64]int64 // the tokens that were read in this round, by the transactions that wrote them
 }
 
-func newLockHistory() *lockHistory { return &lockHistory{permits: history.Semaphore{Permits: permits}} }
+func newLockHistory() *lockHistory {
+	return &lockHistory{permits: history.Semaphore{Permits: permits}, reads: map[int64]int64{}}
+}
+
+// read notes which token a transaction has written, and reports whether that is new.
+func (l *lockHistory) read(token, zxid int64) bool {
+	_, known := l.reads[zxid]
+	if known || zxid <= l.writes.Zxid {
+		return false
+	}
+	l.reads[zxid] = token
+	return true
+}
 
 // add checks all turns of a round, and keeps what the next round needs.
 func (l *lockHistory) add(turns []turn) error {
@@ -106,11 +120,12 @@ func (l *lockHistory) add(turns []turn) error {
 }
 
 // check checks that no more holds were valid at a time than may be, that tokens grow, that what holders
-// wrote under their tokens did not go back, and that no node was deleted by another than its owner. A
-// part of the turns of a round is right if all of them are.
+// wrote under their tokens did not go back, and that no node was deleted by another than its owner.
+// Writes of unknown outcome count if they were read. A part of the turns of a round is right if all of
+// them are.
 func (l *lockHistory) check(turns []turn) error {
 	var locks, writes []history.Op
-	permits := slices.Clone(l.limits)
+	permits, unknown := slices.Clone(l.limits), maps.Clone(l.reads)
 	deleted := recipes.ErrNodeDeleted.Error()
 	for i, t := range turns {
 		if strings.Contains(t.Lost, deleted) || strings.Contains(t.Release, deleted) {
@@ -125,12 +140,23 @@ func (l *lockHistory) check(turns []turn) error {
 			locks = append(locks, t.ops(i)...)
 		}
 		if t.Wrote != 0 {
-			write := history.Write{Token: t.Token, Zxid: t.Wrote}
-			writes = append(writes, history.Op{Call: t.Wrote, Return: t.Wrote, What: write})
+			writes = append(writes, written(t.Token, t.Wrote))
 		}
+		if token, there := unknown[t.Wrote]; there && token != t.Token {
+			return fmt.Errorf("token %d was read in place of that of %+v", token, t)
+		}
+		delete(unknown, t.Wrote)
+	}
+	for zxid, token := range unknown {
+		writes = append(writes, written(token, zxid))
 	}
 	return errors.Join(
 		history.Check(l.lock, locks), history.Check(l.permits, permits), history.Check(l.writes, writes))
+}
+
+// written returns the operation of a transaction that has written a token.
+func written(token, zxid int64) history.Op {
+	return history.Op{Call: zxid, Return: zxid, What: history.Write{Token: token, Zxid: zxid}}
 }
 
 // ops returns the operations of a turn with a number. Its end is the last moment at which it was
@@ -170,10 +196,16 @@ func (l *lockHistory) advance(turns []turn) {
 		default:
 			l.lock.Exclusive = max(l.lock.Exclusive, t.Token)
 		}
-		if t.Wrote > l.writes.Zxid {
-			l.writes = history.Register{Token: t.Token, Zxid: t.Wrote}
+		if t.Wrote != 0 {
+			l.read(t.Token, t.Wrote)
 		}
 	}
+	for zxid, token := range l.reads {
+		if zxid > l.writes.Zxid {
+			l.writes = history.Register{Token: token, Zxid: zxid}
+		}
+	}
+	clear(l.reads)
 }
 
 func TestLockHistoryFindsWhatMustNotBe(t *testing.T) {
@@ -227,6 +259,23 @@ func TestLockHistoryFindsWhatMustNotBe(t *testing.T) {
 		})
 	}
 	l := newLockHistory()
+	wrote := []turn{{Kind: x, Token: 1, From: 1, To: 2, Wrote: 7}, {Kind: x, Token: 3, From: 3, To: 4, Wrote: 9}}
+	require.True(t, l.read(2, 8), "the outcome of this write is unknown")
+	require.False(t, l.read(2, 8))
+	require.True(t, l.read(3, 9))
+	require.NoError(t, l.check(wrote))
+	require.True(t, l.read(2, 10), "this one was applied late")
+	require.ErrorContains(t, l.check(wrote), "accepted after token 3")
+	delete(l.reads, 10)
+	require.True(t, l.read(4, 7))
+	require.ErrorContains(t, l.check(wrote), "token 4 was read in place of that of")
+	delete(l.reads, 7)
+	require.NoError(t, l.add(wrote))
+	require.False(t, l.read(2, 8), "it was checked")
+	require.True(t, l.read(2, 10))
+	require.ErrorContains(t, l.check(nil), "accepted after token 3", "the writes of the last round count")
+
+	l = newLockHistory()
 	require.NoError(t, l.add([]turn{held(x, 5, 1, 2)}))
 	require.ErrorContains(t, l.add([]turn{held(x, 4, 3, 4)}), "not larger", "what was checked before counts")
 }

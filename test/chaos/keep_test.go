@@ -408,7 +408,7 @@ func (tr *trial) harmWorkers() (possible []time.Time) {
 	for n := range tr.workers {
 		nodes = append(nodes, tr.nodes(n))
 	}
-	killed.kill()
+	require.NoError(t, killed.kill())
 	tr.start(0, "killed")
 	paused.stop()
 	for _, relay := range silent.relays {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest"
 )
 
 // monitor checks what workers tell while faults go on, until over is closed. It ends the round when
@@ -21,12 +24,21 @@ func (s *siege) monitor(over <-chan struct{}) {
 			return
 		case <-time.After(time.Second): // how often it looks
 		}
-		if err := errors.Join(s.gather(), s.checkTurns(false)); err != nil {
+		_ = s.readTokens(time.Second) // not while there is no quorum
+		if err := errors.Join(s.gather(), s.checkTurns(false), s.lives()); err != nil {
 			s.wrong = err
 			s.endFaults()
 			return
 		}
 	}
+}
+
+// lives checks that no worker has ended by itself.
+func (s *siege) lives() (err error) {
+	for _, w := range s.all() {
+		err = errors.Join(err, w.lives())
+	}
+	return err
 }
 
 // gather takes what the workers have said since the last call, and counts it.
@@ -37,6 +49,9 @@ func (s *siege) gather() (err error) {
 		for _, t := range turns {
 			err = errors.Join(err, s.hear(w, t))
 		}
+	}
+	for _, w := range s.keepers {
+		err = errors.Join(err, w.wrong())
 	}
 	return err
 }
@@ -55,13 +70,41 @@ func (s *siege) hear(w *siegeProcess, t turn) error {
 		return nil
 	case kindAdd:
 		s.total.countAddition(t)
+		s.granted.add(t)
 		if err := s.counter.add(w.number, t); err != nil {
 			return fmt.Errorf("%s, worker %d: %+v: %w", t.Lock, w.number, t, err)
 		}
 		return nil
 	}
 	s.total.countGrant(t)
+	s.granted.add(t)
 	s.turns[t.Lock] = append(s.turns[t.Lock], t)
+	return nil
+}
+
+// readTokens reads what holders have written, for a while at most.
+func (s *siege) readTokens(bound time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if err := s.fresh.Sync(ctx, "/"); err != nil {
+		return err
+	}
+	for lock, h := range s.histories {
+		data, stat, err := s.fresh.Get(ctx, tokenPath(lock))
+		if err != nil {
+			return err
+		}
+		if len(data) == 0 {
+			continue // no hold has written yet
+		}
+		token, err := strconv.ParseInt(string(data), 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s: %w", tokenPath(lock), err)
+		}
+		if h.read(token, stat.Mzxid) {
+			s.total.set(func() { s.total.read++ })
+		}
+	}
 	return nil
 }
 
@@ -120,10 +163,13 @@ func (s *totals) countGrant(t turn) {
 	if t.Kind == kindMulti && t.Lock != siegeMutex { // counted with its first lock
 		return
 	}
-	s.grants[t.Kind]++
 	if t.Lost != "" {
-		s.lost++
+		s.lost[t.Kind]++
 	}
+	if t.To < t.From { // it had ended when it was asked the first time
+		return
+	}
+	s.grants[t.Kind]++
 	if t.Wrote != 0 {
 		s.writes++
 	}
@@ -159,9 +205,9 @@ func TestMonitorEndsTheRoundWhenSomethingIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &siege{
-				t: t, record: newRecorder(t), total: newTotals(), limit: &movingLimit{}, counter: newCounterHistory(),
+				t: t, record: newRecorder(t), total: newTotals(), fresh: testzk.Connected(t, zktest.Start(t).Addr()), limit: &movingLimit{}, counter: newCounterHistory(),
 				histories: map[string]*lockHistory{siegeMutex: newLockHistory(), siegeBusy: newLockHistory()},
-				turns:     map[string][]turn{}, cancelled: make(chan struct{}),
+				turns:     map[string][]turn{}, granted: newGrants(nil), cancelled: make(chan struct{}),
 			}
 			s.endFaults = func() { close(s.cancelled) }
 			worker := &process{turns: []turn{held(siegeBusy, 1, 1, 9), {Kind: kindResting}}}

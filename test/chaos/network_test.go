@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,17 +18,19 @@ import (
 type network struct {
 	t *testing.T
 
-	mu    sync.Mutex
-	links map[[2]int]*relay
-	all   []*relay
+	mu        sync.Mutex
+	links     map[[2]int]*relay // for the quorum, by the numbers of servers
+	elections map[[2]int]*relay
+	all       []*relay
 }
 
 func newNetwork(t *testing.T) *network {
-	n := &network{t: t, links: map[[2]int]*relay{}}
+	n := &network{t: t, links: map[[2]int]*relay{}, elections: map[[2]int]*relay{}}
 	t.Cleanup(func() {
 		n.mu.Lock()
-		defer n.mu.Unlock()
-		for _, r := range n.all {
+		all := n.all
+		n.mu.Unlock()
+		for _, r := range all {
 			r.close()
 		}
 	})
@@ -52,6 +55,35 @@ func (n *network) between(from, to int, addr string) string {
 	n.links[[2]int{from, to}] = r
 	return r.addr()
 }
+
+// betweenElections is for ensemble.WithElectionLink.
+func (n *network) betweenElections(from, to int, addr string) string {
+	r := n.relay(addr)
+	r.up.introduce(func() string { return n.election(to, from).addr() })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.elections[[2]int{from, to}] = r
+	return r.addr()
+}
+
+func (n *network) election(from, to int) *relay {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.elections[[2]int{from, to}]
+}
+
+// pair is all that two servers can send to each other: by the connection of one of them to the other
+// if that leads, and for elections.
+type pair struct{ quorum, elections []*relay }
+
+func (n *network) pair(a, b *ensemble.Server) pair {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ab, ba := [2]int{a.ID(), b.ID()}, [2]int{b.ID(), a.ID()}
+	return pair{[]*relay{n.links[ab], n.links[ba]}, []*relay{n.elections[ab], n.elections[ba]}}
+}
+
+func (p pair) all() []*relay { return slices.Concat(p.quorum, p.elections) }
 
 // link is the way from a follower to the leader.
 func (n *network) link(follower, leader *ensemble.Server) *relay {
@@ -147,12 +179,13 @@ func (r *relay) forget(conn net.Conn) {
 	delete(r.conns, conn)
 }
 
-// refuse ends all connections, and closes new ones at once until allow.
-func (r *relay) refuse() {
+// refuse ends all connections, and closes new ones at once until allow. It reports whether there were
+// any.
+func (r *relay) refuse() (any bool) {
 	r.mu.Lock()
 	r.refusing = true
 	r.mu.Unlock()
-	r.drop()
+	return r.drop()
 }
 
 func (r *relay) allow() {
@@ -161,23 +194,26 @@ func (r *relay) allow() {
 	r.refusing = false
 }
 
-// drop ends all connections. What is kept back of them is lost.
-func (r *relay) drop() {
+// drop ends all connections, and reports whether there were any. What is kept back of them is lost.
+func (r *relay) drop() (any bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for conn := range r.conns {
+		any = true
 		_ = conn.Close()
 	}
+	clear(r.conns)
+	return any
 }
 
 // reset ends all connections as drop does, with a reset that both sides see.
-func (r *relay) reset() {
+func (r *relay) reset() (any bool) {
 	r.mu.Lock()
 	for conn := range r.conns { // all, before the end of one closes another
 		_ = conn.(*net.TCPConn).SetLinger(0) // if it fails, the end is an ordinary one
 	}
 	r.mu.Unlock()
-	r.drop()
+	return r.drop()
 }
 
 // hold keeps back what is sent in both directions until release.
@@ -191,6 +227,15 @@ func (r *relay) release() {
 	r.down.release()
 }
 
+// keepsBack reports whether something that was sent is kept back.
+func (r *relay) keepsBack() bool { return r.up.keepsBack() || r.down.keepsBack() }
+
+// hasSlowed reports whether something that was sent took longer since the last call of slow.
+func (r *relay) hasSlowed() bool { return r.up.hasSlowed() || r.down.hasSlowed() }
+
+// session returns the session of a client's open connection, or 0.
+func (r *relay) session() int64 { return r.down.session() }
+
 // way is one direction of all connections of a relay.
 type way struct {
 	mu      sync.Mutex
@@ -198,6 +243,8 @@ type way struct {
 	held    bool
 	ended   bool
 	pace    pace
+	slowed  bool          // by this pace
+	address func() string // takes the place of that in the first message, or nil
 	streams map[*stream]struct{}
 	marked  bool
 	passed  []byte // since mark
@@ -205,6 +252,7 @@ type way struct {
 
 // stream is one connection's part of a way.
 type stream struct {
+	first   []byte // of what came: as much as a server's answer to a handshake has
 	kept    []byte
 	closed  bool          // nothing comes any more
 	carried bool          // something has been delivered
@@ -227,6 +275,9 @@ func (w *way) set(change func()) {
 func (w *way) hold()    { w.set(func() { w.held = true }) }
 func (w *way) release() { w.set(func() { w.held = false }) }
 func (w *way) end()     { w.set(func() { w.ended = true }) }
+
+// introduce puts another address into the first message of each connection, which is for elections.
+func (w *way) introduce(address func() string) { w.set(func() { w.address = address }) }
 
 // mark begins anew to remember what is delivered.
 func (w *way) mark() { w.set(func() { w.marked, w.passed = true, nil }) }
@@ -254,12 +305,16 @@ func (w *way) carry(from, to net.Conn) {
 }
 
 func (w *way) collect(s *stream, from net.Conn) {
-	buffer := make([]byte, 32<<10)
+	buffer, first := make([]byte, 32<<10), w.introduction()
 	for {
 		chunk := w.current().limit(buffer)
 		n, err := from.Read(chunk)
-		w.current().wait(n, s.left)
-		w.set(func() { s.kept, s.closed = append(s.kept, chunk[:n]...), err != nil })
+		slow := w.current().wait(n, s.left)
+		came := first.replace(chunk[:n])
+		w.set(func() {
+			s.kept, s.closed, w.slowed = append(s.kept, came...), err != nil, w.slowed || slow
+			s.first = append(s.first, came[:min(len(came), answerLength-len(s.first))]...)
+		})
 		if err != nil {
 			return
 		}
@@ -298,6 +353,73 @@ func (w *way) waiting(markers ...[]byte) bool {
 		}
 	}
 	return true
+}
+
+// keepsBack reports whether something that was sent is kept back.
+func (w *way) keepsBack() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s := range w.streams {
+		if w.held && len(s.kept) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *way) hasSlowed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.slowed
+}
+
+// Where a server's answer to a handshake has the session.
+const (
+	sessionAt    = 12
+	answerLength = sessionAt + 8
+)
+
+// session returns the session of an open connection on which a server has answered a client, or 0.
+func (w *way) session() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s := range w.streams {
+		if !s.closed && len(s.first) == answerLength {
+			return int64(binary.BigEndian.Uint64(s.first[sessionAt:]))
+		}
+	}
+	return 0
+}
+
+// introduction is the first message of a connection for elections: the version of the protocol, the
+// number of the sender, the length of its address, and the address.
+type introduction struct {
+	address func() string // that the message gets; nil: it is another message
+	came    []byte        // of the message
+}
+
+func (w *way) introduction() *introduction {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return &introduction{address: w.address}
+}
+
+// replace takes what has come, and returns what is to be delivered: nothing until the message is
+// whole, and then the message with the other address and what follows.
+func (i *introduction) replace(chunk []byte) []byte {
+	const lengthAt, addressAt = 16, 20
+	if i.address == nil {
+		return chunk
+	}
+	i.came = append(i.came, chunk...)
+	if len(i.came) < addressAt || len(i.came) < addressAt+int(word(i.came[lengthAt:])) {
+		return nil
+	}
+	address := i.address()
+	message := binary.BigEndian.AppendUint32(i.came[:lengthAt:lengthAt], uint32(len(address)))
+	message = append(append(message, address...), i.came[addressAt+int(word(i.came[lengthAt:])):]...)
+	i.address, i.came = nil, nil
+	return message
 }
 
 // used says whether there is a connection on which something has been delivered.

@@ -24,7 +24,7 @@ func (p pace) String() string {
 }
 
 // slow sets the pace of a way.
-func (w *way) slow(p pace) { w.set(func() { w.pace = p }) }
+func (w *way) slow(p pace) { w.set(func() { w.pace, w.slowed = p, false }) }
 
 func (w *way) current() pace {
 	w.mu.Lock()
@@ -46,19 +46,21 @@ func (p pace) limit(buffer []byte) []byte {
 	return buffer[:min(len(buffer), 1+p.rate/10)]
 }
 
-// wait waits for the time that n bytes take, or until left is closed.
-func (p pace) wait(n int, left <-chan struct{}) {
+// wait waits for the time that n bytes take, or until left is closed. It reports whether bytes took
+// longer than they do on the machine.
+func (p pace) wait(n int, left <-chan struct{}) (slow bool) {
 	d := p.delay
 	if p.rate > 0 {
 		d += time.Duration(n) * time.Second / time.Duration(p.rate)
 	}
 	if d == 0 {
-		return
+		return false
 	}
 	select {
 	case <-time.After(d): // the slowness of the link
 	case <-left:
 	}
+	return n > 0
 }
 
 // echo returns the address of a listener that sends back what it gets, until the test ends.

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,8 @@ type siegeProcess struct {
 
 	starting sync.Mutex // while the process is replaced or gets a signal
 	killing  sync.Mutex // from a kill to the next start
+	pausing  sync.Mutex // while a fault has stopped the process
+	killed   bool       // by a fault
 
 	states []string          // of the client, as told
 	closed map[string]string // the errors of what was closed, by kind
@@ -59,7 +62,7 @@ func (w *siegeProcess) start(t *testing.T, record *recorder, role string, s sett
 	if w.process != nil {
 		w.before = append(append(w.before, w.process.take()...), turn{Kind: kindKilled})
 	}
-	w.settings, w.turns = s, nil
+	w.settings, w.turns, w.killed = s, nil, false
 	w.ordered, w.data, w.keepsNone = role == "follow", s.Data, false
 	w.process = startProcessWith(t, role, strings.Join(connect, ","), s)
 	record.note("worker %d is process %d", w.number, w.cmd.Process.Pid)
@@ -68,14 +71,32 @@ func (w *siegeProcess) start(t *testing.T, record *recorder, role string, s sett
 // watches reports whether the worker has persistent watches on the paths of locks.
 func (w *siegeProcess) watches() bool { return !w.ordered && !w.Older }
 
-func (w *siegeProcess) signal(signal syscall.Signal) {
+// signal sends a signal to the process. It reports false if the process has ended.
+func (w *siegeProcess) signal(signal syscall.Signal) bool {
 	w.starting.Lock()
 	defer w.starting.Unlock()
-	_ = w.cmd.Process.Signal(signal) // not if it was killed meanwhile
+	return !w.hasEnded() && w.cmd.Process.Signal(signal) == nil
 }
 
-func (w *siegeProcess) stop() { w.signal(syscall.SIGSTOP) }
-func (w *siegeProcess) cont() { w.signal(syscall.SIGCONT) }
+func (w *siegeProcess) stop() bool { return w.signal(syscall.SIGSTOP) }
+func (w *siegeProcess) cont()      { w.signal(syscall.SIGCONT) } // not if it was killed meanwhile
+
+// hasEnded reports whether the process has ended, and all that it said has been read.
+func (w *siegeProcess) hasEnded() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// lives returns an error if the process has ended by itself, as after a panic or a data race.
+func (w *siegeProcess) lives() error {
+	w.starting.Lock()
+	defer w.starting.Unlock()
+	return errorUnless(w.killed || !w.hasEnded(), "worker %d has ended by itself", w.number)
+}
 
 // collect returns what the worker has said since the last call, also before it was killed.
 func (w *siegeProcess) collect() (turns []turn) {
@@ -85,10 +106,28 @@ func (w *siegeProcess) collect() (turns []turn) {
 	return turns
 }
 
-// kill ends the process at once.
-func (w *siegeProcess) kill() {
+// wrong returns the errors that processes have told which were killed.
+func (w *siegeProcess) wrong() (err error) {
+	w.starting.Lock()
+	defer w.starting.Unlock()
+	for _, t := range w.before {
+		err = errors.Join(err, errorUnless(t.Kind != kindError, "an error that no fault explains: %+v", t))
+	}
+	w.before = nil
+	return err
+}
+
+// kill ends the process at once. It returns an error if the process has ended by itself before.
+func (w *siegeProcess) kill() error {
+	if err := w.lives(); err != nil {
+		return err
+	}
+	w.starting.Lock()
+	w.killed = true
+	w.starting.Unlock()
 	w.signal(syscall.SIGKILL)
 	<-w.done
+	return nil
 }
 
 // set has the worker keep other data.
@@ -172,6 +211,17 @@ func (w *siegeProcess) checkClosed(t *testing.T) {
 			require.Contains(t, err, persistent.ErrPending.Error(), "worker %d: close %s", w.number, kind)
 		}
 	}
+}
+
+func TestWorkerThatEndsByItselfIsFound(t *testing.T) {
+	ended := make(chan struct{})
+	w := &siegeProcess{number: 3, process: &process{done: ended}}
+	require.NoError(t, w.lives())
+	close(ended)
+	require.ErrorContains(t, w.lives(), "worker 3 has ended by itself")
+	require.ErrorContains(t, w.kill(), "worker 3 has ended by itself")
+	w.killed = true
+	require.NoError(t, w.lives())
 }
 
 // eventually waits for a condition that must be true soon after faults.

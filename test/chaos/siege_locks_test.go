@@ -40,8 +40,8 @@ var siegeLocks = []string{
 	siegeMutex, siegeBusy, siegeHandoff, siegeRW, siegePermits, siegeMoving, siegeElection, siegeLatch,
 }
 
-// written returns the path of the node that the holders of a lock write to.
-func written(lock string) string { return "/written" + strings.ReplaceAll(lock, "/", "-") }
+// tokenPath returns the path of the node that the holders of a lock write to.
+func tokenPath(lock string) string { return "/written" + strings.ReplaceAll(lock, "/", "-") }
 
 // acquirer is one way to take one lock, or several as one.
 type acquirer struct {

@@ -24,10 +24,7 @@ func (s *siege) round(n int) {
 	over, monitoring := make(chan struct{}), sync.WaitGroup{}
 	monitoring.Go(func() { s.monitor(over) })
 	stop := s.change()
-	for range 1 + s.random.IntN(5) {
-		s.begin()
-	}
-	s.faults.Wait()
+	s.makeFaults()
 	order := []string{orderDrain, orderCancel}[s.random.IntN(2)]
 	s.repair()
 	close(over)
@@ -35,11 +32,17 @@ func (s *siege) round(n int) {
 	stop()
 	s.require(s.wrong)
 	repaired := time.Now()
+	s.progress()
 	s.note("round %d: the faults are over: %s", n+1, order)
 	for _, w := range s.workers {
 		require.NoError(s.t, w.order(order))
 	}
 	s.rest()
+	var err error
+	eventually(s.t, func() bool {
+		err = s.readTokens(recoveryBound)
+		return err == nil
+	}, func() string { return fmt.Sprintf("what holders have written cannot be read: %v", err) })
 	s.require(errors.Join(s.gather(), s.checkTurns(true), s.checkCounter()))
 	s.empty()
 	s.acquireAll()
@@ -56,7 +59,7 @@ func (s *siege) round(n int) {
 // beginRound has all workers contend, and add to a new counter.
 func (s *siege) beginRound(n int) {
 	s.counterPath, s.counter = fmt.Sprintf("/counters/%d", n), newCounterHistory()
-	s.turns, s.restored = map[string][]turn{}, sync.Once{}
+	s.turns, s.granted, s.restored = map[string][]turn{}, newGrants(s.acquirers), sync.Once{}
 	s.cancelled = make(chan struct{})
 	s.endFaults = sync.OnceFunc(func() { close(s.cancelled) })
 	s.create(s.counterPath, make([]byte, 8))
@@ -93,16 +96,15 @@ func (s *siege) require(err error) {
 	}
 }
 
-// begin begins one fault, which goes on by itself until it is over.
-func (s *siege) begin() {
-	f := faults[s.random.IntN(len(faults))]
-	a := &activeFault{siege: s, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), name: f.name}
-	s.faults.Go(func() {
-		a.wait(0, 2*time.Second)
-		s.record.note("begin %s", a.name)
-		f.run(a)
-		s.record.note("end %s", a.name)
-	})
+// progress waits until all kinds of grants have come in this round.
+func (s *siege) progress() {
+	s.t.Helper()
+	missing := ""
+	eventually(s.t, func() bool {
+		s.require(errors.Join(s.gather(), s.lives()))
+		missing = s.granted.missing()
+		return missing == ""
+	}, func() string { return "the workers were granted none of these: " + missing })
 }
 
 // change changes the subtree and makes marks until stop is called.
@@ -208,7 +210,7 @@ func (s *siege) repair() {
 	for _, from := range s.ensemble.Servers() {
 		for _, to := range s.ensemble.Servers() {
 			if from != to {
-				s.servers.link(from, to).release()
+				release(s.servers.pair(from, to).all())
 				s.servers.link(from, to).slow(pace{})
 			}
 		}
@@ -305,11 +307,10 @@ func (s *siege) left() string {
 // acquireAll takes each lock once, by a client that no fault concerns while it does.
 func (s *siege) acquireAll() {
 	s.t.Helper()
-	all, err := acquirers(s.fresh)
-	require.NoError(s.t, err)
+	var err error
 	ctx, cancel := context.WithTimeout(context.Background(), recoveryBound)
 	defer cancel()
-	for _, a := range all {
+	for _, a := range s.acquirers {
 		eventually(s.t, func() bool {
 			hold, err := a.acquire(ctx)
 			if err != nil {
@@ -319,4 +320,8 @@ func (s *siege) acquireAll() {
 			return hold.Release() == nil
 		}, func() string { return fmt.Sprintf("nothing gets %v any more: %s", a.locks, s.left()) })
 	}
+	eventually(s.t, func() bool {
+		err = leadOnce(ctx, s.fresh)
+		return err == nil
+	}, func() string { return fmt.Sprintf("nothing is elected any more: %v; %s", err, s.left()) })
 }

@@ -91,6 +91,9 @@ func TestSiege(t *testing.T) {
 			break
 		}
 	}
+	if !t.Failed() {
+		require.NoError(t, total.isEmpty())
+	}
 }
 
 // tellVerdict prints the verdict, and writes it to a file for what prints it last.
@@ -107,6 +110,7 @@ type siege struct {
 	random    *rand.Rand
 	record    *recorder
 	total     *totals
+	deck      []int // the faults that have not come yet, by their places
 	servers   *network
 	ensemble  *ensemble.Ensemble
 	disks     *disks          // nil: the servers do not wait for their disks
@@ -118,15 +122,16 @@ type siege struct {
 	limit     *movingLimit
 	observer  *zk.Conn
 	fresh     *framework.Client
+	acquirers []acquirer // of fresh
 	histories map[string]*lockHistory
 
 	// Of one round.
 	counterPath string
 	counter     *counterHistory
 	turns       map[string][]turn // by lock
-	wrong       error             // what the monitor has found
-	faults      sync.WaitGroup    // those that go on
-	cancelled   chan struct{}     // closed when faults are to end
+	granted     *grants
+	wrong       error         // what the monitor has found
+	cancelled   chan struct{} // closed when faults are to end
 	endFaults   func()
 	restored    sync.Once // one server in a round loses data
 }
@@ -145,9 +150,12 @@ func siegeOne(t *testing.T, seed uint64, servers int, until time.Time, total *to
 	s.startServers(seed, servers)
 	s.observer = observe(t, s.ensemble.Connect())
 	s.fresh = testzk.Connected(t, s.ensemble.Connect())
+	var err error
+	s.acquirers, err = acquirers(s.fresh)
+	require.NoError(t, err)
 	for _, lock := range siegeLocks {
 		s.histories[lock] = newLockHistory()
-		s.create(written(lock), nil)
+		s.create(tokenPath(lock), nil)
 	}
 	s.histories[siegeMoving].permits.Zxid = s.create(siegeLimit, encodeLimit(permits))
 	s.limit = &movingLimit{client: s.fresh}
@@ -186,7 +194,7 @@ func (s *siege) startServers(seed uint64, servers int) {
 		ensemble.WithConfig("syncLimit", strconv.Itoa(syncLimit)),
 		ensemble.WithProperty("zookeeper.snapCount", strconv.Itoa(snapCount)),
 		ensemble.WithProperty("zookeeper.preAllocSize", "1024"), // KB, so that a copy of the data is small
-		ensemble.WithQuorumLink(s.servers.between),
+		ensemble.WithQuorumLink(s.servers.between), ensemble.WithElectionLink(s.servers.betweenElections),
 	}
 	for id := 1; id <= servers; id++ {
 		s.targets[id] = &target{}

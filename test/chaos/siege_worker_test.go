@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -166,9 +167,26 @@ func (b *round) downgrade(a acquirer, writing *recipes.Hold, called int64) {
 	b.release(reading, read, asked)
 }
 
+// checkRelease reports an error of a release that says something else than that the hold was lost
+// before, or that its node is yet to be deleted.
+func (b *round) checkRelease(err error, lock string) {
+	if err != nil && !b.isEnd(err) && !errors.Is(err, recipes.ErrReleasePending) {
+		b.w.report(turn{Kind: kindError, Lock: lock, Release: err.Error(), Lost: "a release"})
+	}
+}
+
+// isEnd reports whether err is a reason for which a hold may end: that its session was lost, or that
+// its node was deleted, which another check finds. A latch resigns by itself when the round gives up
+// what was begun.
+func (b *round) isEnd(err error) bool {
+	return errors.Is(err, framework.ErrSessionLost) || errors.Is(err, recipes.ErrNodeDeleted) ||
+		errors.Is(err, recipes.ErrNotHeld) && b.waiting.Err() != nil
+}
+
 // release releases a hold, and reports what it was.
 func (b *round) release(hold *recipes.Hold, turns []turn, called int64) {
 	err := hold.Release()
+	b.checkRelease(err, turns[0].Lock)
 	for _, t := range turns {
 		t.Called = called
 		if err != nil {
@@ -188,11 +206,13 @@ func (b *round) pause(d time.Duration) {
 // guarded is a hold or a term.
 type guarded interface {
 	holding
+	Context(parent context.Context) context.Context
 	Guard(ctx context.Context, ops ...framework.Op) ([]framework.Result, error)
 }
 
 // hold keeps locks for a while, which is seldom long, and writes their tokens. Some holds last longer
-// than a session that is cut off. It returns a turn of each lock.
+// than a session that is cut off, and half of all last until a suspended connection is back. It
+// returns a turn of each lock.
 func (b *round) hold(ctx context.Context, h guarded, kind string, locks ...string) (turns []turn) {
 	length := rand.N(10 * time.Millisecond)
 	switch rand.N(60) {
@@ -212,8 +232,15 @@ func (b *round) hold(ctx context.Context, h guarded, kind string, locks ...strin
 	}
 	wrote := make(chan int64, 1)
 	go func() { wrote <- write(ctx, h, kind, locks, tokens) }()
+	held := h.Context(ctx)
 	t := during(ctx, h, length)
+	if rand.N(2) == 0 {
+		t = b.outlast(ctx, h, t)
+	}
 	t.Kind, t.Wrote = kind, <-wrote
+	if t.Lost != "" {
+		b.checkLoss(h, held, locks[0])
+	}
 	for i, lock := range locks {
 		t.Lock, t.Token = lock, tokens[i]
 		turns = append(turns, t)
@@ -221,20 +248,55 @@ func (b *round) hold(ctx context.Context, h guarded, kind string, locks ...strin
 	return turns
 }
 
+// outlast goes on with a hold while the connection is suspended. The hold is lost then, or the same
+// session has a connection again.
+func (b *round) outlast(ctx context.Context, h guarded, t turn) turn {
+	for t.Lost == "" && ctx.Err() == nil && b.w.client.State() == framework.Suspended {
+		more := during(ctx, h, 100*time.Millisecond)
+		t.To, t.Lost = max(t.To, more.To), more.Lost
+	}
+	return t
+}
+
+// checkLoss reports a hold that was lost for another reason than its session, or of which Done or the
+// context does not end.
+func (b *round) checkLoss(h guarded, held context.Context, lock string) {
+	wrong := turn{Kind: kindError, Lock: lock, Token: h.Token()}
+	if err := h.Err(); !b.isEnd(err) {
+		wrong.Lost = "no fault explains that a hold was lost: " + text(err)
+		b.w.report(wrong)
+	}
+	bound := time.After(testzk.Patience)
+	for _, done := range []<-chan struct{}{h.Done(), held.Done()} {
+		select {
+		case <-done:
+		case <-bound:
+			wrong.Lost = "a hold was lost, and Done or its context does not end"
+			b.w.report(wrong)
+			return
+		}
+	}
+}
+
 // write writes the token of each lock, and returns the transaction that did, or 0.
 func write(ctx context.Context, h guarded, kind string, locks []string, tokens []int64) int64 {
-	if kind == kindRead || kind == kindDowngraded || kind == kindPermit {
+	if !writesToken(kind) {
 		return 0
 	}
 	var ops []framework.Op
 	for i, lock := range locks {
-		ops = append(ops, framework.SetOp(written(lock), []byte(strconv.FormatInt(tokens[i], 10)), -1))
+		ops = append(ops, framework.SetOp(tokenPath(lock), []byte(strconv.FormatInt(tokens[i], 10)), -1))
 	}
 	results, err := h.Guard(ctx, ops...)
 	if err != nil || len(results) == 0 || results[0].Stat == nil {
 		return 0
 	}
 	return results[0].Stat.Mzxid
+}
+
+// writesToken reports whether the holders of a kind of holds write their tokens.
+func writesToken(kind string) bool {
+	return kind != kindRead && kind != kindDowngraded && kind != kindPermit
 }
 
 // change has a worker change the subtree, and what it keeps.

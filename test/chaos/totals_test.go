@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,24 +19,30 @@ type totals struct {
 	mu        sync.Mutex
 	ensembles map[string]int // by the number of servers
 	rounds    int
-	grants    map[string]int // by kind
-	lost      int            // of those
-	writes    int            // with the token of a hold
-	faults    map[string]int // by name
-	recovery  time.Duration  // the longest
-	added     int            // to counters
-	unknown   int            // additions of unknown outcome
-	limits    int            // changes of the limit
-	events    int            // of caches
-	versions  int            // of nodes that caches have shown
-	marks     int            // created or deleted
-	told      int            // events of marks
-	gaps      int            // that persistent watches told
-	history   string         // of an ensemble that failed
+	grants    map[string]int // of valid holds, by kind
+	lost      map[string]int // of holds, by kind
+	writes    int            // with the token of a hold, that were accepted
+	read      int            // of those and of unknown ones
+	faults    map[string]int // that had an effect, by name
+	tried     map[string]int
+	elections int           // of servers that were cut
+	recovery  time.Duration // the longest
+	added     int           // to counters
+	unknown   int           // additions of unknown outcome
+	limits    int           // changes of the limit
+	events    int           // of caches
+	versions  int           // of nodes that caches have shown
+	marks     int           // created or deleted
+	told      int           // events of marks
+	gaps      int           // that persistent watches told
+	history   string        // of an ensemble that failed
 }
 
 func newTotals() *totals {
-	return &totals{ensembles: map[string]int{}, grants: map[string]int{}, faults: map[string]int{}}
+	return &totals{
+		ensembles: map[string]int{}, grants: map[string]int{}, lost: map[string]int{}, faults: map[string]int{},
+		tried: map[string]int{},
+	}
 }
 
 func (s *totals) set(change func()) {
@@ -46,14 +53,42 @@ func (s *totals) set(change func()) {
 
 func (s *totals) fault(name string) { s.set(func() { s.faults[name]++ }) }
 
+// faultCountLocked returns the number of faults that had an effect.
+func (s *totals) faultCountLocked() int { return sum(s.faults) }
+
+func sum(of map[string]int) (n int) {
+	for _, count := range of {
+		n += count
+	}
+	return n
+}
+
+// manyTries is how often a fault may be tried without an effect.
+const manyTries = 20
+
+// isEmpty returns an error if the siege has shown little: there was no round, or a kind of fault has
+// never had an effect. Each round has grants of all kinds, and a fault.
+func (s *totals) isEmpty() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := errorUnless(s.rounds > 0, "there was no round")
+	for _, name := range slices.Sorted(maps.Keys(s.tried)) {
+		err = errors.Join(err, errorUnless(s.faults[name] > 0 || s.tried[name] < manyTries,
+			"%q was tried %d times and never had an effect", name, s.tried[name]))
+	}
+	return err
+}
+
 func (s *totals) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("ensembles: %s; %d rounds; grants: %s, %d of them lost; %d guarded writes; "+
+	return fmt.Sprintf("ensembles: %s; %d rounds; %d grants: %s; lost: %s; %d guarded writes, %d of them read; "+
 		"%d additions and %d unknown; %d changes of the limit; caches: %d events, %d versions of nodes; "+
-		"persistent watches: %d events of %d changes, %d gaps; faults: %s; longest recovery %v",
-		counts(s.ensembles), s.rounds, counts(s.grants), s.lost, s.writes, s.added, s.unknown, s.limits, s.events,
-		s.versions, s.told, s.marks, s.gaps, counts(s.faults), s.recovery.Round(time.Millisecond))
+		"persistent watches: %d events of %d changes, %d gaps; %d faults of %d tried: %s; %d elections of servers cut; "+
+		"longest recovery %v",
+		counts(s.ensembles), s.rounds, sum(s.grants), counts(s.grants), counts(s.lost), s.writes, s.read,
+		s.added, s.unknown, s.limits, s.events, s.versions, s.told, s.marks, s.gaps,
+		s.faultCountLocked(), sum(s.tried), counts(s.faults), s.elections, s.recovery.Round(time.Millisecond))
 }
 
 func counts(of map[string]int) string {
@@ -82,6 +117,12 @@ func TestVerdictIsOneLineWithTheSeedAndTheCounts(t *testing.T) {
 	} {
 		require.Contains(t, passed, part)
 	}
+	require.NoError(t, s.isEmpty())
+	s.tried["leader killed"], s.tried["leader frozen"] = 100, manyTries-1
+	require.NoError(t, s.isEmpty())
+	s.tried["leader frozen"]++
+	require.ErrorContains(t, s.isEmpty(), `"leader frozen" was tried 20 times and never had an effect`)
+	require.ErrorContains(t, newTotals().isEmpty(), "no round")
 	s.history = "/where/history.jsonl"
 	failed := s.verdict(42, true)
 	require.Contains(t, failed, "FAILED with seed 42, the history is in /where/history.jsonl")

@@ -349,7 +349,8 @@ func startProcessWith(t *testing.T, role, connect string, with settings) *proces
 	text, err := json.Marshal(with)
 	require.NoError(t, err)
 	p := &process{cmd: exec.Command(os.Args[0], connect, string(text)), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	// A worker with a data race ends at once, because one that is killed later would not fail the test.
+	p.cmd.Env = append(os.Environ(), roleVariable+"="+role, "GORACE=halt_on_error=1 "+os.Getenv("GORACE"))
 	p.cmd.Stderr = os.Stderr
 	stdin, err := p.cmd.StdinPipe()
 	require.NoError(t, err)
