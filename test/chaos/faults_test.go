@@ -71,17 +71,19 @@ const (
 	diskOfFollower = "follower's disk stalled"
 )
 
-// Faults come in a few sequences at a time.
+// Faults come in a few sequences at a time. With more of them there would seldom be a quorum, and locks
+// would seldom be granted.
 const (
-	mostSequences = 4
-	longest       = 6 // sequence
+	leastSequences = 2
+	mostSequences  = 5
+	longest        = 5 // faults of a sequence
 )
 
 // makeFaults makes faults at random until all sequences have ended, and until one has had an effect.
 func (s *siege) makeFaults() {
 	came := s.faultsCame()
 	var running sync.WaitGroup
-	for range 1 + s.random.IntN(mostSequences) {
+	for range leastSequences + s.random.IntN(mostSequences-leastSequences+1) {
 		var sequence []*activeFault
 		for range 1 + s.random.IntN(longest) {
 			sequence = append(sequence, s.draw())
@@ -119,7 +121,7 @@ func (s *siege) draw() *activeFault {
 
 // make makes the fault after a while, and returns when it is over.
 func (a *activeFault) make() {
-	a.wait(0, 2*time.Second)
+	a.wait(0, time.Second)
 	if a.isCancelled() {
 		return
 	}
