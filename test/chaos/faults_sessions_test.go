@@ -135,5 +135,6 @@ func (a *activeFault) isExpired(session int64) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	all, err := leader.Command(ctx, "dump")
-	return err == nil && strings.HasPrefix(all, "SessionTracker dump") && !strings.Contains(all, fmt.Sprintf("%#x", session))
+	return err == nil && strings.HasPrefix(all, "SessionTracker dump") &&
+		!strings.Contains(all, fmt.Sprintf("%#x", session))
 }

@@ -71,25 +71,27 @@ const (
 	diskOfFollower = "follower's disk stalled"
 )
 
-// Faults come in a few sequences at a time. With more of them there would seldom be a quorum, and locks
-// would seldom be granted.
+// How many faults a round has, and how many come at a time. With more at a time there would seldom be a
+// quorum, and locks would seldom be granted.
 const (
-	leastSequences = 2
-	mostSequences  = 5
-	longest        = 5 // faults of a sequence
+	leastFaults  = 8
+	mostFaults   = 20
+	leastAtATime = 3
+	mostAtATime  = 5
 )
 
-// makeFaults makes faults at random until all sequences have ended, and until one has had an effect.
+// makeFaults makes faults at random, a few at a time, and more until one has had an effect.
 func (s *siege) makeFaults() {
 	came := s.faultsCame()
+	next := make(chan *activeFault, mostFaults)
+	for range leastFaults + s.random.IntN(mostFaults-leastFaults+1) {
+		next <- s.draw()
+	}
+	close(next)
 	var running sync.WaitGroup
-	for range leastSequences + s.random.IntN(mostSequences-leastSequences+1) {
-		var sequence []*activeFault
-		for range 1 + s.random.IntN(longest) {
-			sequence = append(sequence, s.draw())
-		}
+	for range leastAtATime + s.random.IntN(mostAtATime-leastAtATime+1) {
 		running.Go(func() {
-			for _, a := range sequence {
+			for a := range next {
 				a.make()
 			}
 		})
@@ -237,7 +239,7 @@ func (a *activeFault) came(format string, args ...any) {
 // waitServing waits until all servers that run serve, for some seconds at most: other faults may
 // prevent that.
 func (a *activeFault) waitServing() {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
 	_ = a.ensemble.WaitReady(ctx)
 }

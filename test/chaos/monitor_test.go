@@ -205,7 +205,8 @@ func TestMonitorEndsTheRoundWhenSomethingIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &siege{
-				t: t, record: newRecorder(t), total: newTotals(), fresh: testzk.Connected(t, zktest.Start(t).Addr()), limit: &movingLimit{}, counter: newCounterHistory(),
+				t: t, record: newRecorder(t), total: newTotals(),
+				fresh: testzk.Connected(t, zktest.Start(t).Addr()), limit: &movingLimit{}, counter: newCounterHistory(),
 				histories: map[string]*lockHistory{siegeMutex: newLockHistory(), siegeBusy: newLockHistory()},
 				turns:     map[string][]turn{}, granted: newGrants(nil), cancelled: make(chan struct{}),
 			}

@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/leader"
+	"github.com/docent-zk/docent/zktest"
 )
 
 // standElection leads for a while each time that the worker is elected. When the round ends it waits
@@ -81,4 +86,76 @@ func leadOnce(ctx context.Context, c *framework.Client) error {
 	}
 	_ = latch.Close() // what is left is found later
 	return err
+}
+
+func TestRoundEndsWhenItsCandidatesAreElectedOnceMore(t *testing.T) {
+	server := zktest.Start(t)
+	other := testzk.Connected(t, server.Addr())
+	resign := elect(t, other)
+	for _, order := range []string{orderCancel, orderDrain} {
+		t.Run(order, func(t *testing.T) {
+			reports := make(chan turn, 10)
+			w := &worker{client: testzk.Connected(t, server.Addr()), report: func(r turn) { reports <- r }}
+			b := startRound(testzk.Context(t), w, nil, "/counter")
+			testzk.Eventually(t, func() bool {
+				return len(candidates(t, other, siegeElection)) == 2 && len(candidates(t, other, siegeLatch)) == 2
+			}, "the worker does not stand for election")
+			finished := make(chan struct{})
+			go func() {
+				b.finish(order == orderCancel)
+				close(finished)
+			}()
+			if order == orderDrain {
+				testzk.Eventually(t, b.ended, "the round does not end")
+				require.Len(t, candidates(t, other, siegeElection), 2, "the worker has left the election")
+				resign()
+			}
+			<-finished
+			var kinds []string
+			for close(reports); len(reports) > 0; {
+				if r := <-reports; r.Kind != kindAdd {
+					kinds = append(kinds, r.Kind)
+				}
+			}
+			if order == orderDrain {
+				require.ElementsMatch(t, []string{kindTerm, kindLatch}, kinds)
+			} else {
+				require.Empty(t, kinds)
+			}
+		})
+	}
+}
+
+// elect has a client lead the election and that of latches, until the returned function is called.
+func elect(t *testing.T, c *framework.Client) (resign func()) {
+	election, err := leader.New(c, siegeElection)
+	require.NoError(t, err)
+	latch, err := leader.NewLatch(c, siegeLatch)
+	require.NoError(t, err)
+	require.NoError(t, latch.Start(testzk.Context(t)))
+	_, err = latch.Await(testzk.Context(t))
+	require.NoError(t, err)
+	standing, leave := context.WithCancel(testzk.Context(t))
+	led, left := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(left)
+		_ = election.Run(standing, func(ctx context.Context, _ *leader.Term) error {
+			close(led)
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	<-led
+	return func() {
+		leave()
+		<-left
+		require.NoError(t, latch.Close())
+	}
+}
+
+func candidates(t *testing.T, c *framework.Client, path string) []string {
+	t.Helper()
+	names, _, err := c.Children(testzk.Context(t), path)
+	require.NoError(t, err)
+	return names
 }

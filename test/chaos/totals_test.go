@@ -84,8 +84,8 @@ func (s *totals) String() string {
 	defer s.mu.Unlock()
 	return fmt.Sprintf("ensembles: %s; %d rounds; %d grants: %s; lost: %s; %d guarded writes, %d of them read; "+
 		"%d additions and %d unknown; %d changes of the limit; caches: %d events, %d versions of nodes; "+
-		"persistent watches: %d events of %d changes, %d gaps; %d faults of %d tried: %s; %d elections of servers cut; "+
-		"longest recovery %v",
+		"persistent watches: %d events of %d changes, %d gaps; %d faults of %d tried: %s; "+
+		"%d elections of servers cut; longest recovery %v",
 		counts(s.ensembles), s.rounds, sum(s.grants), counts(s.grants), counts(s.lost), s.writes, s.read,
 		s.added, s.unknown, s.limits, s.events, s.versions, s.told, s.marks, s.gaps,
 		s.faultCountLocked(), sum(s.tried), counts(s.faults), s.elections, s.recovery.Round(time.Millisecond))
