@@ -25,7 +25,7 @@ func (s *siege) monitor(over <-chan struct{}) {
 		case <-time.After(time.Second): // how often it looks
 		}
 		_ = s.readTokens(time.Second) // not while there is no quorum
-		if err := errors.Join(s.gather(), s.checkTurns(false), s.lives()); err != nil {
+		if err := errors.Join(s.gather(), s.checkTurns(false), s.lives(), s.ledgers.losses()); err != nil {
 			s.wrong = err
 			s.endFaults()
 			return

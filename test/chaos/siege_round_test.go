@@ -30,6 +30,7 @@ func (s *siege) round(n int) {
 	close(over)
 	monitoring.Wait()
 	stop()
+	s.giveUpIfLost()
 	s.require(s.wrong)
 	repaired := time.Now()
 	s.progress()
@@ -87,6 +88,20 @@ func (s *siege) create(path string, data []byte) (zxid int64) {
 	return zxid
 }
 
+// giveUpIfLost ends this part of the siege if the servers have lost transactions. Whatever is wrong then
+// shows nothing of docent. The siege goes on with other servers.
+func (s *siege) giveUpIfLost() {
+	s.t.Helper()
+	lost := s.ledgers.check(s.t)
+	if lost == nil {
+		return
+	}
+	s.note("wrong: %v", s.wrong)
+	s.note("the servers have lost transactions that they had acknowledged: %v", lost)
+	s.total.set(func() { s.total.givenUp++ })
+	s.t.SkipNow()
+}
+
 // require ends the siege if something is wrong.
 func (s *siege) require(err error) {
 	s.t.Helper()
@@ -112,6 +127,7 @@ func (s *siege) change() (stop func()) {
 	over := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() { s.writer.run(context.Background(), over) })
+	running.Go(func() { s.ledgers.run(over) })
 	moving := rand.New(rand.NewPCG(s.random.Uint64(), 0))
 	running.Go(func() {
 		if err := s.limit.run(context.Background(), moving, over); err != nil {

@@ -121,6 +121,7 @@ type siege struct {
 	writer    *writer
 	limit     *movingLimit
 	observer  *zk.Conn
+	ledgers   ledgers
 	fresh     *framework.Client
 	acquirers []acquirer // of fresh
 	histories map[string]*lockHistory
@@ -149,6 +150,7 @@ func siegeOne(t *testing.T, seed uint64, servers int, until time.Time, total *to
 	total.set(func() { total.ensembles[fmt.Sprintf("of %d", servers)]++ })
 	s.startServers(seed, servers)
 	s.observer = observe(t, s.ensemble.Connect())
+	s.ledgers = newLedgers(t, strings.Split(s.ensemble.Connect(), ",")...)
 	s.fresh = testzk.Connected(t, s.ensemble.Connect())
 	var err error
 	s.acquirers, err = acquirers(s.fresh)

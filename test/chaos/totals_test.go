@@ -18,6 +18,7 @@ import (
 type totals struct {
 	mu        sync.Mutex
 	ensembles map[string]int // by the number of servers
+	givenUp   int            // because the servers had lost transactions
 	rounds    int
 	grants    map[string]int // of valid holds, by kind
 	lost      map[string]int // of holds, by kind
@@ -66,12 +67,14 @@ func sum(of map[string]int) (n int) {
 // manyTries is how often a fault may be tried without an effect.
 const manyTries = 20
 
-// isEmpty returns an error if the siege has shown little: there was no round, or a kind of fault has
-// never had an effect. Each round has grants of all kinds, and a fault.
+// isEmpty returns an error if the siege has shown little: there was no round, no ensemble has kept all
+// transactions, or a kind of fault has never had an effect. Each round has grants of all kinds, and a
+// fault.
 func (s *totals) isEmpty() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := errorUnless(s.rounds > 0, "there was no round")
+	err := errors.Join(errorUnless(s.rounds > 0, "there was no round"),
+		errorUnless(s.givenUp < sum(s.ensembles), "all ensembles have lost transactions"))
 	for _, name := range slices.Sorted(maps.Keys(s.tried)) {
 		err = errors.Join(err, errorUnless(s.faults[name] > 0 || s.tried[name] < manyTries,
 			"%q was tried %d times and never had an effect", name, s.tried[name]))
@@ -82,11 +85,11 @@ func (s *totals) isEmpty() error {
 func (s *totals) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("ensembles: %s; %d rounds; %d grants: %s; lost: %s; %d guarded writes, %d of them read; "+
+	return fmt.Sprintf("ensembles: %s, %d given up because they lost transactions; %d rounds; %d grants: %s; lost: %s; %d guarded writes, %d of them read; "+
 		"%d additions and %d unknown; %d changes of the limit; caches: %d events, %d versions of nodes; "+
 		"persistent watches: %d events of %d changes, %d gaps; %d faults of %d tried: %s; "+
 		"%d elections of servers cut; longest recovery %v",
-		counts(s.ensembles), s.rounds, sum(s.grants), counts(s.grants), counts(s.lost), s.writes, s.read,
+		counts(s.ensembles), s.givenUp, s.rounds, sum(s.grants), counts(s.grants), counts(s.lost), s.writes, s.read,
 		s.added, s.unknown, s.limits, s.events, s.versions, s.told, s.marks, s.gaps,
 		s.faultCountLocked(), sum(s.tried), counts(s.faults), s.elections, s.recovery.Round(time.Millisecond))
 }
@@ -123,6 +126,8 @@ func TestVerdictIsOneLineWithTheSeedAndTheCounts(t *testing.T) {
 	s.tried["leader frozen"]++
 	require.ErrorContains(t, s.isEmpty(), `"leader frozen" was tried 20 times and never had an effect`)
 	require.ErrorContains(t, newTotals().isEmpty(), "no round")
+	s.givenUp = 2
+	require.ErrorContains(t, s.isEmpty(), "all ensembles have lost transactions")
 	s.history = "/where/history.jsonl"
 	failed := s.verdict(42, true)
 	require.Contains(t, failed, "FAILED with seed 42, the history is in /where/history.jsonl")
