@@ -218,6 +218,49 @@ func TestChildWatchIsSetBehindARecursiveWatch(t *testing.T) {
 	}
 }
 
+// A read that follows a reconnect at once sets a one-shot watch, which in 3.8 takes the place of the
+// persistent watch. Until that is set again, its function gets no events, although those of a watch
+// below it would be told: an earlier one may be missing.
+func TestNothingIsToldBetweenAMissedEventAndItsNotice(t *testing.T) {
+	for name, compat := range compats {
+		for what, op := range map[string]fault.Op{
+			"the read is under way": fault.OpGetData, "it is answered": fault.OpAddWatch,
+		} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+					require.NoError(t, srv.Create("/d/below", nil))
+					client := srv.Client("a")
+					c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+					_, above := watchFor(t, c, "/d", framework.WatchTree)
+					_, below := watchFor(t, c, "/d/below", framework.WatchTree)
+
+					setting := srv.On(fault.Match{Op: fault.OpSetWatches2, Client: "a"}, fault.Hold())
+					client.Drop()
+					require.NoError(t, setting.Wait(t.Context()))
+					pausing := srv.On(fault.Match{Op: op, Client: "a"}, fault.Delay(time.Second))
+					read := make(chan error, 1)
+					go func() {
+						_, _, _, err := c.GetW(t.Context(), "/d")
+						read <- err
+					}()
+					synctest.Wait()
+					setting.Release()
+					require.NoError(t, pausing.Wait(t.Context()))
+					synctest.Wait()
+					require.NoError(t, srv.Create("/d/missed", nil))
+					require.NoError(t, srv.Create("/d/below/told", nil))
+					require.NoError(t, <-read)
+					time.Sleep(2 * time.Second)
+					require.NoError(t, srv.Create("/d/later", nil))
+					time.Sleep(time.Second)
+					require.Equal(t, []string{"EventNotWatching ", "Created /told"}, below.lines("/d/below"))
+					require.Equal(t, []string{"EventNotWatching ", "EventNotWatching ", "Created /later"}, above.lines("/d"))
+				}, zktest.WithCompat(compat))
+			})
+		}
+	}
+}
+
 // A call that gives up while another of the same path is in progress keeps no client from being
 // closed.
 func TestAbandonedAddWatchBesideAnotherIsForgotten(t *testing.T) {

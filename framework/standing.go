@@ -3,6 +3,8 @@ package framework
 import (
 	"maps"
 	"slices"
+
+	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
 // In ZooKeeper 3.8 a connection has one kind of watch for each path, in each of two tables: one for
@@ -15,8 +17,9 @@ import (
 //     for the one-shot watch sets none on the server.
 //   - A one-shot watch of the same path that a change of the persistent watch may have ended is read
 //     again behind that change, with a watch if it needs one of its own.
-//   - If a read that sets a one-shot watch may have ended a persistent watch, the persistent watch is
-//     set again, and its events count as missed.
+//   - If a read that sets a one-shot watch may end a persistent watch, the persistent watch is set
+//     again behind it, and its events count as missed. From the request on, those that the server
+//     sends for other watches are left out of it, because an earlier one may be missing.
 
 // standing is what one connection has at a path, as far as the client knows.
 type standing struct {
@@ -24,7 +27,8 @@ type standing struct {
 	mode     WatchMode // on the server; 0: none
 	pending  bool      // a request has been made for asked
 	asked    WatchMode
-	replaced bool // a one-shot watch may have taken its place
+	gap      bool // events may have been missed before asked is set
+	replaced bool // a one-shot watch may have taken its place, or may do so soon
 	waiting  []waitingWatch
 }
 
@@ -32,6 +36,11 @@ type standing struct {
 type waitingWatch struct {
 	mode     WatchMode
 	complete func(error)
+}
+
+// mayLose reports whether a one-shot watch may take the place of the server's watch.
+func (st *standing) mayLose(kind watchKind) bool {
+	return st.mode.covers(kind) || st.pending && st.asked.covers(kind)
 }
 
 // satisfies reports whether the server's watch is enough for a mode.
@@ -59,7 +68,7 @@ func (t *watchTable) next(path string, wanted func(path string) WatchMode) (n ne
 	defer t.mu.Unlock()
 	st, mode := t.standing[path], wanted(path)
 	switch {
-	case st == nil && mode == 0, st != nil && st.pending:
+	case st == nil && mode == 0, st != nil && (st.pending || t.losesLocked(st)):
 		return n
 	case st == nil:
 		st = t.standingLocked(path)
@@ -72,9 +81,39 @@ func (t *watchTable) next(path string, wanted func(path string) WatchMode) (n ne
 		return n
 	}
 	n.standing, n.mode, n.before, n.gap = st, mode, st.mode, st.replaced
-	st.pending, st.asked, st.replaced = true, mode, false
+	st.pending, st.asked, st.gap, st.replaced = true, mode, n.gap, false
 	t.breakLocked(path, mode)
 	return n
+}
+
+// losesLocked reports whether a request is under way that may take the place of the server's watch. Its
+// end settles the path.
+func (t *watchTable) losesLocked(st *standing) bool {
+	for _, kind := range []watchKind{watchData, watchChildren} {
+		key := watchKey{st.path, kind}
+		if st.replaced && st.mayLose(kind) && t.flagged[key.table()] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hidden returns the path and the nodes above it with persistent watches that may have missed events:
+// zk.EventNotWatching is told later, and nothing before it.
+func (t *watchTable) hidden(path string) (all []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.standing) == 0 {
+		return nil
+	}
+	for ; ; path = znode.Parent(path) {
+		if st := t.standing[path]; st != nil && (st.replaced || st.pending && st.gap) {
+			all = append(all, path)
+		}
+		if path == "/" {
+			return all
+		}
+	}
 }
 
 func (t *watchTable) standingLocked(path string) *standing {
@@ -186,7 +225,7 @@ func (t *watchTable) renew(modes map[string]WatchMode) (batches [][]*standing, s
 	size := batchBytes
 	for _, path := range slices.Sorted(maps.Keys(modes)) {
 		st := t.standingLocked(path)
-		st.pending, st.asked = true, modes[path]
+		st.pending, st.asked, st.gap = true, modes[path], true
 		if size += len(path); size >= batchBytes {
 			batches, size = append(batches, nil), len(path)
 		}
@@ -204,7 +243,12 @@ func (t *watchTable) coveredLocked(key watchKey) bool {
 }
 
 // flagLocked counts a request that sets a one-shot watch.
-func (t *watchTable) flagLocked(key watchKey) { t.flagged[key.table()]++ }
+func (t *watchTable) flagLocked(key watchKey) {
+	t.flagged[key.table()]++
+	if st := t.standing[key.path]; st != nil && st.mayLose(key.kind) {
+		st.replaced = true
+	}
+}
 
 // askAgain reports whether a request for an existing one-shot watch must set the watch on the
 // server. If so, the caller must call unflag. If the server's persistent watch is about to change,
@@ -232,9 +276,9 @@ func (t *watchTable) unflagLocked(key watchKey, set bool) bool {
 		delete(t.flagged, key.table())
 	}
 	st := t.standing[key.path]
-	if !set || st == nil || !st.mode.covers(key.kind) && !(st.pending && st.asked.covers(key.kind)) {
+	if st == nil || !st.mayLose(key.kind) {
 		return false
 	}
-	st.replaced = true
-	return !st.pending
+	st.replaced = st.replaced || set
+	return st.replaced && !st.pending
 }

@@ -130,20 +130,21 @@ func (ws *watchers) paths() []string {
 func (ws *watchers) event(s *session, e zk.Event, zxid int64) {
 	told := WatchEvent{Type: e.Type, Path: e.Path, Zxid: max(zxid, 0), Session: s.id()}
 	ofTree := s.watches.mayHaveTree(znode.Parent(e.Path))
+	hidden := s.watches.hidden(e.Path)
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.source != s || len(ws.byPath) == 0 {
 		return
 	}
 	if e.Type == zk.EventNodeChildrenChanged {
-		ws.byPath[e.Path].childrenChanged(told)
+		ws.shownLocked(e.Path, hidden).childrenChanged(told)
 		return
 	}
-	if p := ws.byPath[e.Path]; p != nil {
+	if p := ws.shownLocked(e.Path, hidden); p != nil {
 		tellAll(p.nodes, told)
 	}
 	for path := e.Path; ; path = znode.Parent(path) {
-		if p := ws.byPath[path]; p != nil {
+		if p := ws.shownLocked(path, hidden); p != nil {
 			tellAll(p.trees, told)
 		}
 		if path == "/" {
@@ -151,17 +152,25 @@ func (ws *watchers) event(s *session, e zk.Event, zxid int64) {
 		}
 	}
 	if ofTree {
-		ws.childEventLocked(told)
+		ws.childEventLocked(told, hidden)
 	}
 }
 
+// shownLocked returns the watches of a path, unless it is one of hidden.
+func (ws *watchers) shownLocked(path string, hidden []string) *pathWatchers {
+	if slices.Contains(hidden, path) {
+		return nil
+	}
+	return ws.byPath[path]
+}
+
 // childEventLocked reports a change of the children to the watches of the parent.
-func (ws *watchers) childEventLocked(told WatchEvent) {
+func (ws *watchers) childEventLocked(told WatchEvent, hidden []string) {
 	if told.Type == zk.EventNodeDataChanged || told.Path == "/" {
 		return
 	}
 	told.Type, told.Path = zk.EventNodeChildrenChanged, znode.Parent(told.Path)
-	ws.byPath[told.Path].childrenChanged(told)
+	ws.shownLocked(told.Path, hidden).childrenChanged(told)
 }
 
 // childrenChanged reports a change of the children once, if the server tells the transaction.
