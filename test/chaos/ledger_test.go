@@ -3,6 +3,7 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +18,8 @@ import (
 // ledgers find out whether the servers have lost a transaction that they had acknowledged. docent
 // assumes that they do not. ZooKeeper 3.8.0 does, seldom: a follower that loses the leader while they
 // synchronize can be elected in the new epoch without the transactions of the old one, and then has the
-// others forget them (ZOOKEEPER-4643).
+// others forget them (ZOOKEEPER-4643). One that had a snapshot with them keeps them. Then the servers
+// have different nodes.
 //
 // There is a ledger for each server, because a connection to another one may be cut when its server
 // acknowledges the last transactions. They use the plain driver, so that they tell nothing of docent.
@@ -92,6 +94,51 @@ func (l *ledger) acknowledged(version int32) {
 	l.version = version
 }
 
+// errDifferent is an error of compare: the servers have different nodes.
+var errDifferent = errors.New("the servers have different nodes")
+
+// compare compares what the servers have below some paths, until it is the same or for a while. Only the
+// ends of sessions change it meanwhile.
+func (all ledgers) compare(patience time.Duration, paths ...string) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		err := all.difference(paths...)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+func (all ledgers) difference(paths ...string) error {
+	var first map[string]int64
+	for n, l := range all {
+		nodes, err := l.read(paths...)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			first = nodes
+		}
+		if !maps.Equal(first, nodes) {
+			return fmt.Errorf("%w: server 1 %#x, server %d %#x", errDifferent, first, n+1, nodes)
+		}
+	}
+	return nil
+}
+
+// read returns the last transaction of each node below some paths, as the server has it.
+func (l *ledger) read(paths ...string) (map[string]int64, error) {
+	tree := map[string]nodeOnServer{}
+	err := testzk.Sync(l.conn)
+	for _, path := range paths {
+		err = errors.Join(err, readTree(l.conn, path, tree))
+	}
+	nodes := map[string]int64{}
+	for node, found := range tree {
+		nodes[node] = found.stat.Mzxid
+	}
+	return nodes, err
+}
+
 // losses returns what was lost.
 func (all ledgers) losses() (err error) {
 	for _, l := range all {
@@ -139,6 +186,12 @@ func TestLedgerFindsLostTransactions(t *testing.T) {
 	require.ErrorContains(t, all.check(t), "/ledger-1 had version")
 	all[0].lost = nil
 	require.NoError(t, all.check(t))
+	require.NoError(t, all.compare(time.Minute, "/ledger-1", "/ledger-2", "/none"))
+	another := zktest.Start(t)
+	divided := append(all, newLedgers(t, another.Addr())...)
+	err = divided.compare(time.Millisecond, "/ledger-1")
+	require.ErrorIs(t, err, errDifferent)
+	require.ErrorContains(t, err, "server 3 map[]")
 	all[1].version += 2
 	require.ErrorContains(t, all.check(t), "/ledger-2 had version")
 }
