@@ -49,6 +49,9 @@
 //   - each node that is kept is there once, in the session of its client, with the data that was set
 //     last; no closed one is; and the view of the group has the members and nothing else.
 //
+// Servers that lose transactions, as ZooKeeper 3.8.0 sometimes does, are given up, and what was
+// wrong with them shows nothing. Plain connections find that out.
+//
 // That must be so within the session timeouts and a bound for hangs. No check depends on how fast
 // the machine is.
 //

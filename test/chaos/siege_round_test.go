@@ -31,7 +31,11 @@ func (s *siege) round(n int) {
 	close(over)
 	monitoring.Wait()
 	stop()
-	s.giveUpIfLost(errors.Join(s.ledgers.check(s.t), s.mismatches()))
+	lost := s.ledgers.check(s.t)
+	if s.wrong != nil {
+		lost = errors.Join(lost, s.mismatches())
+	}
+	s.giveUpIfLost(lost)
 	s.require(s.wrong)
 	repaired := time.Now()
 	s.progress()
