@@ -202,6 +202,13 @@ var defects = []defect{
 		says: "the waiter waits for another timeout",
 	},
 	{
+		name: "told-before-the-gap", found: besieged, commit: "b16e68c",
+		text: "After a reconnect the function of a persistent watch was told later changes before it was " +
+			"told that earlier ones were missing.",
+		folder: "framework", tests: "^TestNothingIsToldBetweenAMissedEventAndItsNotice$",
+		says: "Created /below/told",
+	},
+	{
 		name: "session-that-is-closing", found: read, commit: "f87bf13",
 		text: "The servers could end a session that was being closed while a goroutine still relied on " +
 			"it.",
