@@ -181,7 +181,7 @@ func (r *relay) forget(conn net.Conn) {
 
 // refuse ends all connections, and closes new ones at once until allow. It reports whether there were
 // any.
-func (r *relay) refuse() (any bool) {
+func (r *relay) refuse() (some bool) {
 	r.mu.Lock()
 	r.refusing = true
 	r.mu.Unlock()
@@ -195,19 +195,19 @@ func (r *relay) allow() {
 }
 
 // drop ends all connections, and reports whether there were any. What is kept back of them is lost.
-func (r *relay) drop() (any bool) {
+func (r *relay) drop() (some bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for conn := range r.conns {
-		any = true
+		some = true
 		_ = conn.Close()
 	}
 	clear(r.conns)
-	return any
+	return some
 }
 
 // reset ends all connections as drop does, with a reset that both sides see.
-func (r *relay) reset() (any bool) {
+func (r *relay) reset() (some bool) {
 	r.mu.Lock()
 	for conn := range r.conns { // all, before the end of one closes another
 		_ = conn.(*net.TCPConn).SetLinger(0) // if it fails, the end is an ordinary one

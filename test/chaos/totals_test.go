@@ -85,8 +85,9 @@ func (s *totals) isEmpty() error {
 func (s *totals) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("ensembles: %s, %d given up because they lost transactions; %d rounds; %d grants: %s; lost: %s; %d guarded writes, %d of them read; "+
-		"%d additions and %d unknown; %d changes of the limit; caches: %d events, %d versions of nodes; "+
+	return fmt.Sprintf("ensembles: %s, %d given up because they lost transactions; %d rounds; "+
+		"%d grants: %s; lost: %s; %d guarded writes, %d of them read; %d additions and %d unknown; "+
+		"%d changes of the limit; caches: %d events, %d versions of nodes; "+
 		"persistent watches: %d events of %d changes, %d gaps; %d faults of %d tried: %s; "+
 		"%d elections of servers cut; longest recovery %v",
 		counts(s.ensembles), s.givenUp, s.rounds, sum(s.grants), counts(s.grants), counts(s.lost), s.writes, s.read,
