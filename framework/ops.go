@@ -175,9 +175,10 @@ func run[T any](ctx context.Context, o ops, c call, step func(context.Context, *
 }
 
 // passing marks the error of a Client's operation as transient if the session has ended, because
-// the client opens another session.
+// the client opens another session. If a lost session has ended ctx, err may be about that one.
 func (o ops) passing(ctx context.Context, outcome Outcome, err error) error {
-	if o.ofSession || !errors.Is(err, ErrSessionLost) || errors.Is(err, ErrAuthFailed) || ctx.Err() != nil {
+	ended := errors.Is(context.Cause(ctx), ErrSessionLost)
+	if o.ofSession || !errors.Is(err, ErrSessionLost) || errors.Is(err, ErrAuthFailed) || ended {
 		return err
 	}
 	return transient(outcome, err)

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -142,5 +143,29 @@ func TestStatesHaveNames(t *testing.T) {
 		Closed: false,
 	} {
 		require.Equal(t, want, s.IsConnected(), "%v", s)
+	}
+}
+
+// The session of a Client can be lost when the context of an operation ends. If the error is about the
+// session, it says that another attempt may succeed, with another context.
+func TestSessionThatIsLostWhenAContextEndsIsTransient(t *testing.T) {
+	lost := &attemptError{outcome: Unknown, err: fmt.Errorf("%w: closed", ErrSessionLost)}
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(nil)
+	withHold, cancelHold := context.WithCancelCause(t.Context())
+	cancelHold(ErrSessionLost)
+	for name, example := range map[string]struct {
+		ctx       context.Context
+		o         ops
+		transient bool
+	}{
+		"goes on":           {t.Context(), ops{}, true},
+		"ended":             {ended, ops{}, true},
+		"ended with a hold": {withHold, ops{}, false},
+		"of a session":      {ended, ops{ofSession: true}, false},
+	} {
+		err := example.o.passing(example.ctx, Unknown, lost)
+		require.Equal(t, example.transient, IsTransient(err), name)
+		require.ErrorIs(t, err, ErrSessionLost, name)
 	}
 }
