@@ -139,7 +139,7 @@ func (s *siege) checkTurns(end bool) error {
 func (s *siege) checkCounter() error {
 	var data []byte
 	var err error
-	eventually(s.t, func() bool {
+	s.eventually(func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), recoveryBound)
 		defer cancel()
 		if err = s.fresh.Sync(ctx, s.counterPath); err == nil {

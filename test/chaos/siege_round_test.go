@@ -49,7 +49,7 @@ func (s *siege) round(n int) {
 		s.giveUpIfLost(err)
 	}
 	require.NoError(s.t, err)
-	eventually(s.t, func() bool {
+	s.eventually(func() bool {
 		err = s.readTokens(recoveryBound)
 		return err == nil
 	}, func() string { return fmt.Sprintf("what holders have written cannot be read: %v", err) })
@@ -78,12 +78,23 @@ func (s *siege) beginRound(n int) {
 	}
 }
 
+// eventually waits for a condition that must be true soon after faults. Before it fails it gives the
+// ensemble up if a server has other nodes than the leader: a waiter there may wait for a node that no
+// other server has.
+func (s *siege) eventually(cond func() bool, why func() string) {
+	s.t.Helper()
+	eventually(s.t, cond, func() string {
+		s.giveUpIfLost(s.mismatches())
+		return why()
+	})
+}
+
 // create creates a node, and returns the transaction. Servers of a busy machine may elect another leader
 // meanwhile.
 func (s *siege) create(path string, data []byte) (zxid int64) {
 	s.t.Helper()
 	var err error
-	eventually(s.t, func() bool {
+	s.eventually(func() bool {
 		_, err = s.fresh.Create(testzk.Context(s.t), path, data, framework.Parents())
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return false
@@ -131,7 +142,7 @@ func (s *siege) require(err error) {
 func (s *siege) progress() {
 	s.t.Helper()
 	missing := ""
-	eventually(s.t, func() bool {
+	s.eventually(func() bool {
 		s.require(errors.Join(s.gather(), s.lives()))
 		missing = s.granted.missing()
 		return missing == ""
@@ -185,7 +196,7 @@ func (s *siege) change() (stop func()) {
 func (s *siege) watch() {
 	s.t.Helper()
 	missing := ""
-	eventually(s.t, func() bool {
+	s.eventually(func() bool {
 		for _, dir := range siegeLines {
 			if s.fresh.CreateContainers(testzk.Context(s.t), dir) != nil {
 				return false
@@ -198,7 +209,7 @@ func (s *siege) watch() {
 			missing = "marks cannot be made"
 			return false
 		}
-		eventually(s.t, func() bool {
+		s.eventually(func() bool {
 			s.ask()
 			missing = s.followers.missing()
 			return missing == "" || s.followers.gaps > gaps
@@ -218,7 +229,7 @@ func (s *siege) ask() {
 func (s *siege) follow() {
 	s.t.Helper()
 	diff := ""
-	eventually(s.t, func() bool {
+	s.eventually(func() bool {
 		s.ask()
 		diff = s.followers.differences()
 		return diff == ""
@@ -289,7 +300,7 @@ func (s *siege) restartServers() {
 func (s *siege) rest() {
 	s.t.Helper()
 	for _, w := range s.workers {
-		eventually(s.t, func() bool {
+		s.eventually(func() bool {
 			said := w.said()
 			return len(said) > 0 && said[len(said)-1].Kind == kindResting
 		}, func() string { return fmt.Sprintf("worker %d does not come to rest; %s", w.number, s.left()) })
@@ -300,7 +311,7 @@ func (s *siege) rest() {
 // sessions are alive.
 func (s *siege) empty() {
 	s.t.Helper()
-	eventually(s.t, func() bool {
+	s.eventually(func() bool {
 		for _, line := range siegeLines {
 			s.followers.marks.clean(s.observer, line)
 		}
@@ -343,7 +354,7 @@ func (s *siege) acquireAll() {
 	ctx, cancel := context.WithTimeout(context.Background(), recoveryBound)
 	defer cancel()
 	for _, a := range s.acquirers {
-		eventually(s.t, func() bool {
+		s.eventually(func() bool {
 			hold, err := a.acquire(ctx)
 			if err != nil {
 				s.record.note("%s %v: %v", a.kind, a.locks, err)
@@ -352,7 +363,7 @@ func (s *siege) acquireAll() {
 			return hold.Release() == nil
 		}, func() string { return fmt.Sprintf("nothing gets %v any more: %s", a.locks, s.left()) })
 	}
-	eventually(s.t, func() bool {
+	s.eventually(func() bool {
 		err = leadOnce(ctx, s.fresh)
 		return err == nil
 	}, func() string { return fmt.Sprintf("nothing is elected any more: %v; %s", err, s.left()) })
