@@ -124,12 +124,14 @@ func (c *Conn) send(p []byte, now time.Time) {
 }
 
 // expect returns the time at which data that the peer sends now arrives here. It wakes a waiting
-// Read.
+// Read then.
 func (c *Conn) expect(now time.Time) time.Time {
-	if c.in.next().IsZero() { // otherwise Read already waits for an earlier arrival
-		c.turn.wake()
+	first := c.in.next().IsZero() // otherwise Read already waits for an earlier arrival
+	at := c.in.arrival(now)
+	if first {
+		c.turn.wakeAt(earliest(at, c.readBy))
 	}
-	return c.in.arrival(now)
+	return at
 }
 
 // abort sends a reset from the peer to this end.

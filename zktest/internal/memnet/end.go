@@ -113,7 +113,7 @@ func (c *Conn) setDeadline(t time.Time, deadlines ...*time.Time) error {
 	for _, d := range deadlines {
 		*d = t
 	}
-	c.turn.wake()
+	c.turn.wakeAt(earliest(c.in.next(), c.readBy))
 	return nil
 }
 
