@@ -195,6 +195,13 @@ func (c *checker) writeLocked(zxid int64, change zktest.Change) {
 	}
 }
 
+// isValid reports whether a hold reports that it is valid and the test has not taken its nodes.
+func (c *checker) isValid(r *record) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.isValidLocked(r)
+}
+
 // isValidLocked reports whether a hold reports that it is valid and the test has not taken its
 // nodes.
 func (c *checker) isValidLocked(r *record) bool {

@@ -74,6 +74,17 @@ func ofNodes(dir string) []request {
 	}
 }
 
+// ofCounter returns the requests of a counter.
+func ofCounter(path string) []request {
+	return []request{
+		{name: "create", op: fault.OpCreate, path: exactly(path)},
+		{name: "read", op: fault.OpGetData, path: exactly(path)},
+		{name: "update", op: fault.OpMulti, path: exactly(path)},
+		{name: "create marker", op: fault.OpCreate, path: path + "/"},
+		{name: "delete marker", op: fault.OpDelete, path: path + "/"},
+	}
+}
+
 // clients stands for the requests that clients send whatever recipes they use.
 var clients = &recipe{name: "client", requests: []request{
 	{name: "connect", op: fault.OpConnect, reconnect: true},

@@ -14,9 +14,12 @@
 // under a Guard names the node of its hold, which must exist in that transaction. Permits are counted
 // as of each hold's transaction and compared with the limit at that time.
 //
-// Counters are checked as histories. Caches are compared with the tree, and kept nodes and members
-// with what was kept. Nothing passes a barrier too early. In the end all calls return, no node is left,
-// every lock can be acquired, and all up-down metrics are zero.
+// Counters are checked as histories. No two sequences return the same number, and no block of numbers
+// is missing that no call has lost. A register accepts no request of a holder that another one has
+// followed, and refuses none of a valid hold. Caches, views of services and observers of groups are
+// compared with the tree, and kept nodes, members and instances with what was kept. Nothing passes a
+// barrier too early. In the end all calls return, no node is left, every lock can be acquired, and all
+// up-down metrics are zero.
 //
 // Faults of requests are aimed at one kind of request of one recipe. A campaign counts the faults that
 // have met such a request, and fails if a pair was never met in 20,000 seeds.

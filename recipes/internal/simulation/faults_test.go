@@ -234,13 +234,16 @@ func (h *harms) node() string {
 	if h.has("group") {
 		dirs = append(dirs, groupPath)
 	}
+	if h.has("discovery") {
+		dirs = append(dirs, ordersPath)
+	}
 	if len(dirs) == 0 {
 		return ""
 	}
 	dir := dirs[h.random.IntN(len(dirs))]
 	names, _ := h.srv.Children(dir)
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return !isLockNode(dir+"/"+name) && dir != keptPath && dir != groupPath
+		return !isLockNode(dir+"/"+name) && !slices.Contains([]string{keptPath, groupPath, ordersPath}, dir)
 	})
 	number := func(name string) string { return name[max(0, len(name)-10):] }
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(number(a), number(b)) })
@@ -258,7 +261,7 @@ func (h *harms) deleteNode() {
 
 // changeNode changes the data of a node, as a revocation does.
 func (h *harms) changeNode() {
-	if p := h.node(); p != "" {
+	if p := h.node(); p != "" && !h.kept.isOpen(p) {
 		_ = h.srv.Set(p, []byte("__REVOKE__"))
 	}
 }

@@ -32,6 +32,26 @@ type kept struct {
 	mu    sync.Mutex
 	count int
 	nodes []keptNode
+	// persistent has the nodes that do not belong to a session. While a client does not know whether it
+	// has created such a node, it recognizes the node by its data.
+	persistent map[string]interface{ Path() string }
+}
+
+// isOpen reports whether the owner of the node at a path may not know that the node is its own.
+func (k *kept) isOpen(path string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n, there := k.persistent[path]
+	return there && n.Path() == ""
+}
+
+func (k *kept) addPersistent(path string, n interface{ Path() string }) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.persistent == nil {
+		k.persistent = map[string]interface{ Path() string }{}
+	}
+	k.persistent[path] = n
 }
 
 type keptNode struct {
@@ -50,11 +70,14 @@ func (k *kept) name(w *worker) string {
 // keep keeps a node for some time, or until the end.
 func (w *worker) keep(l *locks) error {
 	at, data := keptPath+"/"+w.kept.name(w), "first"
-	opts := [][]persistent.Option{nil, {persistent.WithPersistence()}}[0]
+	var opts []persistent.Option
 	if !w.closing && w.random.IntN(3) == 0 { // such a node may stay when its client is closed
 		opts = append(opts, persistent.WithPersistence())
 	}
 	n := must(persistent.New(l.client, at, []byte(data), opts...))
+	if len(opts) > 0 {
+		w.kept.addPersistent(at, n)
+	}
 	if err := n.Start(context.Background()); err != nil {
 		return err
 	}
@@ -121,11 +144,22 @@ func (k *kept) check(run *simulation) {
 	if !slices.Equal(got, want) {
 		run.errorf("kept are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	run.checkAudiences()
 	for _, n := range k.nodes {
 		n.close(run)
 	}
+	run.checkAudiences()
 	if got = run.nodesBelow(keptPath, groupPath); len(got) > 0 {
 		run.errorf("after Close are left %v", got)
+	}
+}
+
+func (s *simulation) checkAudiences() {
+	if !s.has("group") {
+		return
+	}
+	for _, m := range append(slices.Clone(s.members), s.calm) {
+		m.current().audience.check()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/docent-zk/docent/recipes/barrier"
 	"github.com/docent-zk/docent/recipes/condition"
 	"github.com/docent-zk/docent/recipes/counter"
+	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
@@ -40,6 +41,9 @@ const (
 	countDownPath = "/countdown"
 	doublePath    = "/double"
 	cyclicPath    = "/cyclic"
+	fencedPath    = "/fenced"
+	sequencePath  = "/sequence"
+	servicesPath  = "/services"
 
 	limitPath  = "/limit"
 	dataPath   = "/data"
@@ -54,6 +58,7 @@ var multiPaths = []string{plainPath, handoffPath, thirdPath}
 type locks struct {
 	client               *framework.Client
 	plain, handoff, shop *mutex.Mutex
+	fenced               *mutex.Mutex
 	rw                   *rwlock.RWLock
 	shared, slots, fixed *semaphore.Semaphore
 	stripes              *striped.Striped
@@ -63,7 +68,13 @@ type locks struct {
 	countDown            *barrier.CountDown
 	double               *barrier.Double
 	cyclic               *barrier.Cyclic
-	tree                 *tree // nil if no cache takes part
+	below                *counter.Atomic // what the sequence takes blocks of
+	block                int64
+	sequence             *counter.Sequence
+	registry             *discovery.Registry
+	tree                 *tree     // nil if no cache takes part
+	audience             *audience // nil if no group takes part
+	view                 *view     // nil if no service takes part
 }
 
 // member is a client with its locks. In some runs it is closed and replaced.
@@ -105,6 +116,7 @@ func (m *member) open() {
 		plain:     must(mutex.New(c, plainPath, m.names()...)),
 		handoff:   must(mutex.New(c, handoffPath, m.handoff()...)),
 		shop:      must(mutex.New(c, shopPath)),
+		fenced:    must(mutex.New(c, fencedPath)),
 		rw:        must(rwlock.New(c, rwPath)),
 		shared:    must(semaphore.New(c, sharedPath, fixedLimit, limit)),
 		slots:     must(semaphore.New(c, slotsPath, fixedLimit, limit, semaphore.WithSlots())),
@@ -115,10 +127,20 @@ func (m *member) open() {
 		countDown: must(barrier.NewCountDown(c, countDownPath, m.counts.n)),
 		double:    must(barrier.NewDouble(c, doublePath, m.plan.members)),
 		cyclic:    must(barrier.NewCyclic(c, cyclicPath, m.parties.n)),
+		below:     must(counter.NewAtomic(c, sequencePath)),
+		block:     int64(1 + m.random.IntN(4)),
+		registry:  must(discovery.New(c, servicesPath)),
 	}
+	l.sequence = must(counter.NewSequence(l.below, l.block))
 	l.waits = must(condition.New(l.shop, waitsPath))
 	if m.has("cache") {
 		l.tree = newTree(m.simulation, c)
+	}
+	if m.has("group") {
+		l.audience = newAudience(m, c)
+	}
+	if m.has("discovery") {
+		l.view = newView(m, l.registry)
 	}
 	m.t.Cleanup(l.close)
 	m.mu.Lock()
@@ -148,6 +170,12 @@ func (m *member) handoff() []mutex.Option {
 func (l *locks) close() {
 	if l.tree != nil {
 		l.tree.cache.Close()
+	}
+	if l.audience != nil {
+		l.audience.close()
+	}
+	if l.view != nil {
+		l.view.view.Close()
 	}
 	_ = l.client.Close()
 }

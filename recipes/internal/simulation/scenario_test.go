@@ -40,13 +40,16 @@ type simulation struct {
 	metrics   testzk.Metrics
 	late      sync.WaitGroup // calls that may last until the end of the run
 
-	counts  countDown
-	parties parties
-	meeting meeting
-	shop    shop
-	sum     sum
-	kept    kept
-	gate    gate
+	counts   countDown
+	parties  parties
+	meeting  meeting
+	shop     shop
+	sum      sum
+	numbers  numbers
+	resource resource
+	kept     kept
+	services services
+	gate     gate
 
 	mu    sync.Mutex
 	calls map[string]int // that are running, by what they do
@@ -141,6 +144,9 @@ func (s *simulation) prepare() {
 			require.NoError(s.t, s.srv.SetSequence(dir, int32(1<<31-1-s.random.IntN(12))))
 		}
 	}
+	if s.has("discovery") {
+		require.NoError(s.t, s.fillServices())
+	}
 	s.counts.n, s.parties.n = 2+s.random.IntN(5), 2+s.random.IntN(2)
 	servers := []string{s.srv.MemAddr()}
 	for range s.plan.followers {
@@ -221,13 +227,17 @@ func (s *simulation) letAllGo() {
 // finish checks the state of all recipes, that every lock can be acquired, and that nothing is left.
 func (s *simulation) finish() {
 	s.kept.check(s)
+	if s.has("discovery") {
+		s.services.check(s)
+	}
 	s.sum.check(s)
+	s.numbers.check(s)
 	for _, m := range append(s.members, s.calm) {
 		if l := m.current(); l.tree != nil {
 			l.tree.check(m)
 		}
 		m.acquireAll()
-		m.current().close()
+		m.close()
 	}
 	s.checker.finish()
 	_ = s.srv.Delete(treePath)
@@ -240,6 +250,18 @@ func (s *simulation) finish() {
 		s.errorf("%v is left, with %v", session, session.Ephemerals)
 	}
 	require.Empty(s.t, s.metrics.Levels())
+}
+
+// close closes the client, which has a connection again. A client that is closed while it connects may
+// leave a session.
+func (m *member) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	l := m.current()
+	if err := l.client.WaitConnected(ctx); err != nil {
+		m.errorf("%s does not connect in the end: %v", m.name, err)
+	}
+	l.close()
 }
 
 // acquireAll acquires each lock that took part.

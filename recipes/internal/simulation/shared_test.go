@@ -2,7 +2,6 @@ package simulation_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"sync"
 	"time"
@@ -75,17 +74,8 @@ func (w *worker) updated(call, delta int64, what any, wrote bool, err error) err
 }
 
 func (s *sum) check(run *simulation) {
-	call, now := s.history.Call(), int64(0)
-	if run.srv.Exists(counterPath) {
-		data := must(run.srv.Get(counterPath))
-		if len(data) == 8 {
-			now = int64(binary.BigEndian.Uint64(data))
-		}
-		if left := must(run.srv.Children(counterPath)); len(left) > 0 {
-			run.errorf("below the counter are left: %v", left)
-		}
-	}
-	s.history.Return(call, history.Get{Value: now})
+	call := s.history.Call()
+	s.history.Return(call, history.Get{Value: run.numberAt(counterPath)})
 	if err := s.history.Check(history.Counter{}); err != nil {
 		run.errorf("the history of the counter: %v", err)
 	}

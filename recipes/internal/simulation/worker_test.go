@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/barrier"
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/recipes/rwlock"
@@ -85,9 +86,16 @@ var expected = []error{
 }
 
 func (w *worker) checkError(doing string, err error) {
-	if !oneOf(err, expected...) && !framework.IsTransient(err) && !passing(err) {
+	if !oneOf(err, expected...) && !framework.IsTransient(err) && !passing(err) && !w.expiring(err) {
 		w.errorf("%s: %s: %v", w.id, doing, err)
 	}
+}
+
+// expiring reports whether err says that the node in a barrier was deleted, and the test expires
+// sessions. A server that lags shows the client that the node is not there before it ends the session.
+func (w *worker) expiring(err error) bool {
+	return errors.Is(err, barrier.ErrNodeDeleted) &&
+		slices.ContainsFunc(w.faults, func(h harm) bool { return h.name == "expiry" })
 }
 
 // acquire acquires l. Some calls do not wait, others are bounded or canceled.
