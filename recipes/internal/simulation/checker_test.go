@@ -63,7 +63,7 @@ type limitChange struct {
 // checker compares holds with the server's transactions.
 type checker struct {
 	t     *testing.T
-	begun time.Time
+	start time.Time
 
 	mu      sync.Mutex
 	nodes   map[string]*node            // all that ever existed, by path
@@ -75,6 +75,7 @@ type checker struct {
 	taken   []*record // permits
 	limits  []limitChange
 	guarded map[string]int64 // the token in each node that is written with Guard
+	begun   int              // holds so far
 	pending sync.WaitGroup   // running checks
 }
 
@@ -84,7 +85,7 @@ type tokens struct{ writer, any int64 }
 // newChecker returns a checker. others are called with each transaction, too.
 func newChecker(t *testing.T, srv *zktest.Server, others ...func([]zktest.Change)) *checker {
 	c := &checker{
-		t: t, begun: time.Now(), nodes: map[string]*node{}, queues: map[string]map[string]*node{},
+		t: t, start: time.Now(), nodes: map[string]*node{}, queues: map[string]map[string]*node{},
 		holders: map[string][]*record{}, current: map[string][]*record{}, latest: map[string]*record{},
 		largest: map[string]tokens{}, guarded: map[string]int64{},
 	}
@@ -98,7 +99,7 @@ func newChecker(t *testing.T, srv *zktest.Server, others ...func([]zktest.Change
 }
 
 func (c *checker) errorf(format string, args ...any) {
-	c.t.Errorf("%v: "+format, append([]any{time.Since(c.begun)}, args...)...)
+	c.t.Errorf("%v: "+format, append([]any{time.Since(c.start)}, args...)...)
 }
 
 // commit records a transaction. The server's lock is held.
@@ -213,6 +214,7 @@ func (c *checker) isValidLocked(r *record) bool {
 func (c *checker) begin(r *record) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.begun++
 	for _, p := range r.nodes {
 		c.holders[p] = append(c.holders[p], r)
 	}

@@ -98,7 +98,7 @@ var clients = &recipe{name: "client", requests: []request{
 }}
 
 // cell is a fault of a kind of request of a recipe. Faults of other things have no request.
-type cell struct{ recipe, request, fault string }
+type cell struct{ Recipe, Request, Fault string }
 
 // hits has the number of faults.
 type hits map[cell]int
@@ -127,8 +127,8 @@ func (h hits) table() string {
 	}
 	others := map[string]int{}
 	for c, n := range h {
-		if c.request == "" {
-			others[c.fault] += n
+		if c.Request == "" {
+			others[c.Fault] += n
 		}
 	}
 	b.WriteString("\nother faults, each counted for each recipe that took part:")

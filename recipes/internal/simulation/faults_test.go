@@ -204,18 +204,18 @@ func (h *harms) onRequest(m *member, name string, action fault.Action) {
 	}
 }
 
-// hits returns the faults that have met a request, and the others.
-func (h *harms) hits() hits {
-	all := hits{}
+// count adds the faults that have met a request, and the others.
+func (h *harms) count(all *tally) {
 	for _, r := range h.rules {
-		all[r.cell] += r.Hits()
+		all.Hits[r.cell] += r.Hits()
+		all.Faults += r.Hits()
 	}
 	for kind, n := range h.made {
 		for _, r := range h.recipes {
-			all[cell{r.name, "", kind}] += n
+			all.Hits[cell{r.name, "", kind}] += n
 		}
+		all.Faults += n
 	}
-	return all
 }
 
 // expire ends the sessions of a client.

@@ -55,8 +55,8 @@ type simulation struct {
 	calls map[string]int // that are running, by what they do
 }
 
-// run is one run. It returns how often each fault has met which request.
-func run(t *testing.T, srv *zktest.Server, random *rand.Rand, p plan) hits {
+// run is one run.
+func run(t *testing.T, srv *zktest.Server, random *rand.Rand, p plan) tally {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s := &simulation{plan: p, t: t, srv: srv, random: random, all: ctx, calls: map[string]int{}}
@@ -99,7 +99,13 @@ func run(t *testing.T, srv *zktest.Server, random *rand.Rand, p plan) hits {
 	time.Sleep(3 * sessionTimeout)
 	check()
 	s.finish()
-	return s.harms.hits()
+	return s.tally()
+}
+
+func (s *simulation) tally() tally {
+	all := tally{Requests: s.srv.Requests().Total(), Holds: s.checker.begun, Hits: hits{}}
+	s.harms.count(&all)
+	return all
 }
 
 func (s *simulation) errorf(format string, args ...any) { s.checker.errorf(format, args...) }

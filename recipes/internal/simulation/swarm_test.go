@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -18,62 +17,51 @@ import (
 const (
 	fromVariable = "DOCENT_FROM"  // the first seed
 	goOnVariable = "DOCENT_GO_ON" // not empty: seeds that fail do not end the campaign
+	partVariable = "DOCENT_PART"  // the file for the counts of a process that runs a part of a campaign
 )
 
 const (
 	ordinary = 60     // seeds of a test that is no campaign
 	enough   = 20_000 // seeds from which on the table must be full
-	progress = 30 * time.Second
 )
 
 // All recipes run on one server, some in each run, with some kinds of faults in each.
 func TestSimulatedSwarm(t *testing.T) {
-	c := newCampaign(t)
-	stop := c.report()
-	var running sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		running.Go(func() {
-			for seed, ok := c.next(); ok; seed, ok = c.next() {
-				c.run(t, seed)
-			}
-		})
-	}
-	running.Wait()
-	stop()
-	if c.done < enough {
-		return
-	}
-	for _, m := range c.hits.missing() {
-		t.Errorf("%d seeds: %s", c.done, m)
+	s := newSeeds(t)
+	switch file := os.Getenv(partVariable); {
+	case file != "":
+		s.runPart(t, file)
+	case s.campaign:
+		newCampaign(s).run(t)
+	default:
+		s.run(t)
 	}
 }
 
-// campaign is the runs of a range of seeds.
-type campaign struct {
+// seeds is a range of seeds, and what has happened in those that were run.
+type seeds struct {
 	first, last int64
-	goOn        bool
-	begun       time.Time
+	goOn        bool // after a failure
+	campaign    bool
 
-	mu     sync.Mutex
-	seed   int64 // of the next run
-	done   int64
-	failed []int64
-	hits   hits
+	mu    sync.Mutex
+	next  int64
+	tally tally
 }
 
-func newCampaign(t *testing.T) *campaign {
-	c := &campaign{begun: time.Now(), hits: hits{}, goOn: os.Getenv(goOnVariable) != ""}
-	c.first = variable(t, fromVariable, 1)
-	seeds := variable(t, sim.Seeds, ordinary)
-	if os.Getenv(fromVariable) == "" {
-		seeds = max(seeds, ordinary)
+func newSeeds(t *testing.T) *seeds {
+	s := &seeds{tally: tally{Hits: hits{}}, goOn: os.Getenv(goOnVariable) != "", campaign: os.Getenv(fromVariable) != ""}
+	s.first = variable(t, fromVariable, 1)
+	number := variable(t, sim.Seeds, ordinary)
+	if !s.campaign {
+		number = max(number, ordinary)
 	}
-	c.last = c.first - 1 + seeds
+	s.last = s.first - 1 + number
 	if one := variable(t, sim.Seed, 0); one > 0 {
-		c.first, c.last = one, one
+		s.first, s.last, s.campaign = one, one, false
 	}
-	c.seed = c.first
-	return c
+	s.next = s.first
+	return s
 }
 
 func variable(t *testing.T, name string, otherwise int64) int64 {
@@ -89,21 +77,40 @@ func variable(t *testing.T, name string, otherwise int64) int64 {
 	return n
 }
 
-// next returns the next seed, and false at the end.
-func (c *campaign) next() (seed int64, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.seed > c.last || len(c.failed) > 0 && !c.goOn {
-		return 0, false
+// take returns the next seeds, at most n, and false at the end.
+func (s *seeds) take(n int64) (first, last int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next > s.last || len(s.tally.Failed) > 0 && !s.goOn {
+		return 0, 0, false
 	}
-	seed = c.seed
-	c.seed++
-	return seed, true
+	first, last = s.next, min(s.next+n-1, s.last)
+	s.next = last + 1
+	return first, last, true
 }
 
-// run runs one seed.
-func (c *campaign) run(t *testing.T, seed int64) {
-	var found hits
+func (s *seeds) add(t tally) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tally.add(t)
+}
+
+// run runs the seeds in this process, as many at a time as there are processors.
+func (s *seeds) run(t *testing.T) {
+	var running sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		running.Go(func() {
+			for seed, _, ok := s.take(1); ok; seed, _, ok = s.take(1) {
+				s.add(runSeed(t, seed))
+			}
+		})
+	}
+	running.Wait()
+}
+
+// runSeed runs one seed.
+func runSeed(t *testing.T, seed int64) tally {
+	var all tally
 	passed := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 		p := newPlan(rand.New(rand.NewPCG(uint64(seed), 1)))
 		sim.Once(t, seed, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
@@ -112,52 +119,11 @@ func (c *campaign) run(t *testing.T, seed int64) {
 					t.Log(p)
 				}
 			})
-			found = run(t, srv, random, p)
+			all = run(t, srv, random, p)
 		}, p.options()...)
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.done++
-	c.hits.add(found)
-	if !passed {
-		c.failed = append(c.failed, seed)
+	if all.Seeds = 1; !passed {
+		all.Failed = []int64{seed}
 	}
-}
-
-// report prints a line every so often, and the table and the verdict when stop is called. A test that is
-// no campaign prints nothing.
-func (c *campaign) report() (stop func()) {
-	if os.Getenv(fromVariable) == "" {
-		return func() {}
-	}
-	ended, ticker := make(chan struct{}), time.NewTicker(progress)
-	var reporting sync.WaitGroup
-	reporting.Go(func() {
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ended:
-				return
-			case <-ticker.C:
-				fmt.Println(c.verdict()) // at once, unlike the log of a test
-			}
-		}
-	})
-	return func() {
-		close(ended)
-		reporting.Wait()
-		fmt.Println(c.hits.table())
-		fmt.Println(c.verdict())
-	}
-}
-
-func (c *campaign) verdict() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	spent, faults := time.Since(c.begun), 0
-	for _, n := range c.hits {
-		faults += n
-	}
-	return fmt.Sprintf("%d of %d seeds from %d, %d failed %v, %d faults, %.1f seeds per second",
-		c.done, c.last-c.first+1, c.first, len(c.failed), c.failed, faults, float64(c.done)/spent.Seconds())
+	return all
 }
