@@ -140,9 +140,10 @@ track-record: ## take the mends of former defects back, one at a time, and requi
 track-record-page: ## write docs/track-record.md from the tables of test/trackrecord and test/mutants
 	go run ./test/trackrecord -page
 
-# One package: make mutants PACKAGE=internal/queue; those that were not found last: AGAIN=-again
+# One package: make mutants PACKAGE=internal/queue; one kind: KIND=conditions (or statements, or errors);
+# those that were not found last: AGAIN=-again
 mutants: ## break conditions and statements of the locks in turn, and require that a test fails; hours
-	go run ./test/mutants -save -package "$(PACKAGE)" $(AGAIN)
+	go run ./test/mutants -save -package "$(PACKAGE)" -kind "$(KIND)" $(AGAIN)
 	go run ./test/trackrecord -page
 
 deps: ## install what all tests need (Debian)

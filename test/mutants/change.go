@@ -21,10 +21,10 @@ type changer struct {
 }
 
 // add registers a mutant and returns its number as an expression.
-func (c *changer) add(at ast.Node, format string, args ...any) ast.Expr {
+func (c *changer) add(k kind, at ast.Node, format string, args ...any) ast.Expr {
 	m := mutant{
 		id: len(c.mutants) + 1, file: c.file, function: c.function, change: fmt.Sprintf(format, args...),
-		line: c.fset.Position(at.Pos()).Line,
+		kind: k, line: c.fset.Position(at.Pos()).Line,
 	}
 	c.seen[m.key()]++
 	if n := c.seen[m.key()]; n > 1 {
@@ -68,7 +68,7 @@ func (c *changer) statement(s ast.Stmt, t *ast.FuncType) ast.Stmt {
 		c.inside(s, t)
 		return s
 	}
-	id := c.add(s, "without `%s`", c.text(s))
+	id := c.add(statements, s, "without `%s`", c.text(s))
 	c.inside(s, t)
 	return &ast.IfStmt{
 		Cond: &ast.UnaryExpr{Op: token.NOT, X: call("On", id)}, Body: &ast.BlockStmt{List: []ast.Stmt{s}},
@@ -194,7 +194,7 @@ func (c *changer) result(s *ast.ReturnStmt, t *ast.FuncType) {
 		case name != nil && name.Name == "bool":
 			s.Results[i] = c.condition(e)
 		case name != nil && name.Name == "error" && !isNil(e):
-			id := c.add(e, "no error in place of `%s`", c.text(e))
+			id := c.add(failures, e, "no error in place of `%s`", c.text(e))
 			s.Results[i] = call("Error", id, c.expression(e))
 		default:
 			s.Results[i] = c.expression(e)
@@ -236,10 +236,10 @@ func (c *changer) condition(e ast.Expr) ast.Expr {
 			return e
 		}
 	}
-	id := c.add(e, "not `%s`", c.text(e))
+	id := c.add(conditions, e, "not `%s`", c.text(e))
 	if b, ok := e.(*ast.BinaryExpr); ok {
 		if function, other := limits(b.Op); function != "" {
-			limit := c.add(e, "`%s` in place of `%s` in `%s`", other, b.Op, c.text(e))
+			limit := c.add(conditions, e, "`%s` in place of `%s` in `%s`", other, b.Op, c.text(e))
 			return call("Not", id, call(function, limit, c.expression(b.X), c.expression(b.Y)))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,8 +19,20 @@ type mutant struct {
 	file     string // with its folder, from the root of the module
 	function string
 	change   string // what is changed, and how
+	kind     kind
 	line     int
 }
+
+// kind is a kind of mutants.
+type kind string
+
+const (
+	conditions kind = "conditions" // inverted, or with another limit
+	statements kind = "statements" // left out
+	failures   kind = "errors"     // not returned
+)
+
+var kinds = []kind{conditions, statements, failures}
 
 // key identifies a mutant as long as its function does not change.
 func (m mutant) key() string { return fmt.Sprintf("%s: %s: %s", m.file, m.function, m.change) }
@@ -53,6 +66,25 @@ func instrument(folder string) (*source, error) {
 		return nil, fmt.Errorf("there is nothing to change in %s", folder)
 	}
 	return s, nil
+}
+
+// groups returns the mutants by kind and file, those of one kind in all files first.
+func (s *source) groups() (all [][]mutant) {
+	for _, k := range kinds {
+		for _, name := range slices.Sorted(maps.Keys(s.files)) {
+			file := filepath.ToSlash(name)
+			var group []mutant
+			for _, m := range s.mutants {
+				if m.file == file && m.kind == k {
+					group = append(group, m)
+				}
+			}
+			if group != nil {
+				all = append(all, group)
+			}
+		}
+	}
+	return all
 }
 
 // file returns a file with mutants.

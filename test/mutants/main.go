@@ -1,27 +1,33 @@
 // Command mutants breaks the code in turn and requires that a test fails each time. It inverts
 // conditions, moves the limits of comparisons, leaves statements out, and drops errors.
 //
-//	mutants [-package TEXT] [-file TEXT] [-tests "FOLDER PATTERN"] [-again] [-save] [-v] [-list]
+//	mutants [-package TEXT] [-file TEXT] [-kind KIND] [-tests "FOLDER PATTERN"] [-again] [-save] [-v] [-list]
 //
 // A mutant that no test finds has to be explained in explained.txt, with the reason why it changes
 // nothing that is promised. The run fails if one is not explained, or if the explanation of one that
 // is found is still there.
 //
-// All mutants of a package are compiled at once, by "go test -overlay"; an environment variable says
-// which one is active. Each is tried with the tests that reach it.
+// All mutants of a package are compiled at once, by "go test -overlay", with a build cache that is
+// deleted at the end. An environment variable says which one is active. Each is tried with the tests
+// that reach it. A run that is interrupted keeps the scores of the files that it has finished.
 package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
+	"os/signal"
+	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/docent-zk/docent/internal/overlay"
 )
 
 const (
@@ -33,6 +39,7 @@ func main() {
 	var s settings
 	flag.StringVar(&s.packages, "package", "", "only packages whose folder contains this")
 	flag.StringVar(&s.files, "file", "", "only files whose name contains this")
+	flag.StringVar(&s.kind, "kind", "", "only mutants of this kind: conditions, statements or errors")
 	flag.StringVar(&s.tests, "tests", "", "a package, and a pattern of its tests, instead of those of the table")
 	flag.BoolVar(&s.again, "again", false, "only those that no test found in the run that was saved last")
 	flag.BoolVar(&s.save, "save", false, "write "+scores)
@@ -40,7 +47,10 @@ func main() {
 	flag.BoolVar(&s.list, "list", false, "print all mutants, and try none")
 	flag.IntVar(&s.workers, "workers", 2, "how many mutants are tried at a time")
 	flag.Parse()
-	if err := run(s, os.Stdout); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, s, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -48,6 +58,7 @@ func main() {
 
 type settings struct {
 	packages, files string
+	kind            string
 	tests           string
 	again           bool
 	save, verbose   bool
@@ -55,7 +66,15 @@ type settings struct {
 	workers         int
 }
 
-func run(s settings, w io.Writer) error {
+// includes reports whether mutants of a kind in a file are to be tried.
+func (s settings) includes(file string, k kind) bool {
+	return strings.Contains(file, s.files) && (s.kind == "" || s.kind == string(k))
+}
+
+func run(ctx context.Context, s settings, w io.Writer) (err error) {
+	if s.kind != "" && !slices.Contains(kinds, kind(s.kind)) {
+		return fmt.Errorf("there is no kind %q", s.kind)
+	}
 	explained, err := readExplanations(explanations)
 	if err != nil {
 		return err
@@ -64,111 +83,62 @@ func run(s settings, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	dir, err := overlay.New("mutants")
+	if err != nil {
+		return err
+	}
+	defer dir.Remove(&err)
 	var wrong []error
 	for _, t := range targets {
 		if !strings.Contains(t.folder, s.packages) {
 			continue
 		}
+		source, err := instrument(t.folder)
+		if err != nil {
+			return err
+		}
+		wrong = append(wrong, source.checkExplained(t.folder, explained))
 		if s.list {
-			if err := list(t.folder, w); err != nil {
-				return err
-			}
+			source.list(s, w)
+			continue
+		}
+		if !slices.ContainsFunc(source.mutants, func(m mutant) bool { return s.includes(m.file, m.kind) }) {
 			continue
 		}
 		began := time.Now()
-		byFile, err := t.try(s, all, w)
-		if err != nil {
+		r := &runner{settings: s, target: t, dir: dir, w: w}
+		if r.tests, err = r.build(ctx, source); err != nil {
 			return fmt.Errorf("%s: %w", t.folder, err)
 		}
-		for _, file := range slices.Sorted(maps.Keys(byFile)) {
-			score, err := judge(file, byFile[file], explained)
-			if s.again {
-				score = score.since(all[file])
-			}
-			fmt.Fprintf(w, "%s: %v\n", file, score)
-			all[file] = score
-			wrong = append(wrong, err)
+		err = r.all(ctx, source, all, explained)
+		wrong = append(wrong, err)
+		if ctx.Err() != nil {
+			break
 		}
 		fmt.Fprintf(w, "%s took %v\n", t.folder, time.Since(began).Round(time.Second))
-		if s.save {
-			wrong = append(wrong, writeScores(scores, all))
-		}
 	}
 	return errors.Join(wrong...)
 }
 
-// list prints the mutants of a package.
-func list(folder string, w io.Writer) error {
-	source, err := instrument(folder)
-	if err != nil {
-		return err
+// list prints the mutants.
+func (s *source) list(of settings, w io.Writer) {
+	for _, m := range s.mutants {
+		if of.includes(m.file, m.kind) {
+			fmt.Fprintf(w, "%d %s\n", m.id, m.key())
+		}
 	}
-	for _, m := range source.mutants {
-		fmt.Fprintf(w, "%d %s\n", m.id, m.key())
-	}
-	return nil
 }
 
-// score says how many mutants of a file there are, and what became of them.
-type score struct {
-	Mutants     int // all of them
-	Found       int // a test fails
-	Hung        int // a test does not end
-	Explained   int // no test fails, and the reason is known
-	Open        int // no test fails, because there is none yet
-	Unexplained int
-	Survivors   []string // the keys of those that no test has found
-}
-
-// since adds those that were found in the last run, if s is of the others only.
-func (s score) since(last score) score {
-	s.Found += last.Found
-	s.Hung += last.Hung
-	s.Mutants += last.Found + last.Hung
-	return s
-}
-
-func (s score) String() string {
-	return fmt.Sprintf("%d mutants, %d found, %d found by a test that does not end, %d explained, "+
-		"%d without a test yet, %d not explained", s.Mutants, s.Found, s.Hung, s.Explained, s.Open, s.Unexplained)
-}
-
-// noTest begins the reason of a mutant that breaks something for which there is no test yet.
-const noTest = "No test yet"
-
-// judge returns the score of a file. The error has all mutants that are not explained, and the explanations
-// that are not needed.
-func judge(file string, results []result, explained map[string]string) (s score, err error) {
+// checkExplained returns an error for each explanation of a mutant that is not there.
+func (s *source) checkExplained(folder string, explained map[string]string) error {
 	var wrong []error
-	survivors := map[string]bool{}
-	for _, r := range results {
-		s.Mutants++
-		reason, known := explained[r.key()]
-		switch {
-		case r.outcome == found:
-			s.Found++
-		case r.outcome == hung:
-			s.Hung++
-		case known && strings.HasPrefix(reason, noTest):
-			s.Open++
-			s.Survivors = append(s.Survivors, r.key())
-			survivors[r.key()] = true
-		case known:
-			s.Explained++
-			s.Survivors = append(s.Survivors, r.key())
-			survivors[r.key()] = true
-		default:
-			s.Unexplained++
-			s.Survivors = append(s.Survivors, r.key())
-			wrong = append(wrong, fmt.Errorf("not found (%s, line %d):\n%s", r.outcome, r.line, r.key()))
-		}
-	}
 	for key := range explained {
-		if strings.HasPrefix(key, file+": ") && !survivors[key] {
-			wrong = append(wrong, fmt.Errorf("explained, but found by a test, or not there any more:\n%s", key))
+		file, _, _ := strings.Cut(key, ": ")
+		if path.Dir(file) == folder && !slices.ContainsFunc(s.mutants, func(m mutant) bool { return m.key() == key }) {
+			wrong = append(wrong, fmt.Errorf("explained, but not there:\n%s", key))
 		}
 	}
-	return s, errors.Join(wrong...)
+	return errors.Join(wrong...)
 }
 
 // readExplanations returns the reasons by the keys of mutants. A reason is indented, below its key.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,12 +91,12 @@ func TestMutantIsActiveByItsNumber(t *testing.T) {
 	out, err := exec.Command("go", "test", "-c", "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	all := []*test{{binary: binary, folder: ".", name: "TestF"}}
-	all[0].measure("reached", os.Stderr)
+	all[0].measure(t.Context(), "reached", os.Stderr)
 	require.Len(t, all[0].reaches, 5)
-	require.Equal(t, found, tryOne(mutant{id: 1}, all), "not a < b")
-	require.Equal(t, survived, tryOne(mutant{id: 2}, all), "a <= b is not tested")
-	require.Equal(t, found, tryOne(mutant{id: 5}, all), "no error")
-	require.Equal(t, unreached, tryOne(mutant{id: 6}, all))
+	require.Equal(t, found, tryOne(t.Context(), mutant{id: 1}, all), "not a < b")
+	require.Equal(t, survived, tryOne(t.Context(), mutant{id: 2}, all), "a <= b is not tested")
+	require.Equal(t, found, tryOne(t.Context(), mutant{id: 5}, all), "no error")
+	require.Equal(t, unreached, tryOne(t.Context(), mutant{id: 6}, all))
 }
 
 const checks = `
@@ -108,20 +110,52 @@ const checks = `
 
 func TestSurvivorsNeedAReasonAndReasonsASurvivor(t *testing.T) {
 	results := []result{
-		{mutant{file: "a.go", change: "1"}, found}, {mutant{file: "a.go", change: "2"}, survived},
-		{mutant{file: "a.go", change: "3"}, unreached}, {mutant{file: "a.go", change: "4"}, hung},
+		{mutant{file: "a/a.go", change: "1"}, found}, {mutant{file: "a/a.go", change: "2"}, survived},
+		{mutant{file: "a/a.go", change: "3"}, unreached}, {mutant{file: "a/a.go", change: "4"}, hung},
 	}
 	key := func(i int) string { return results[i].key() }
-	s, err := judge("a.go", results, map[string]string{key(1): "Changes nothing.", key(2): noTest + ": why."})
+	s, err := judge(results, map[string]string{key(1): "Changes nothing.", key(2): noTest + ": why."})
 	require.NoError(t, err)
-	require.Equal(t, score{4, 1, 1, 1, 1, 0, []string{key(1), key(2)}}, s)
-	_, err = judge("a.go", results, map[string]string{key(1): "Changes nothing."})
+	require.Equal(t, score{4, 1, 1, 1, 1, 0, 0, []string{key(1), key(2)}}, s)
+	_, err = judge(results, map[string]string{key(1): "Changes nothing."})
 	require.ErrorContains(t, err, "not found (no test reaches it, line 0):\n"+key(2))
-	_, err = judge("a.go", results[:1], map[string]string{key(0): "Changes nothing."})
-	require.ErrorContains(t, err, "explained, but found by a test, or not there any more:\n"+key(0))
-	again, err := judge("a.go", results[1:3], map[string]string{key(1): "Changes nothing.", key(2): noTest})
+	_, err = judge(results[:1], map[string]string{key(0): "Changes nothing."})
+	require.ErrorContains(t, err, "explained, but found by a test:\n"+key(0))
+	again, err := judge(results[1:3], map[string]string{key(1): "Changes nothing.", key(2): noTest})
 	require.NoError(t, err)
 	require.Equal(t, s, again.since(s))
+}
+
+func TestExplanationsAreOfMutantsThatAreThere(t *testing.T) {
+	s := source{mutants: []mutant{{file: "a/a.go", function: "f", change: "1"}}}
+	require.NoError(t, s.checkExplained("a", map[string]string{"a/a.go: f: 1": "Why.", "b/b.go: f: 1": "Why."}))
+	require.ErrorContains(t, s.checkExplained("a", map[string]string{"a/a.go: f: 2": "Why."}),
+		"explained, but not there:\na/a.go: f: 2")
+}
+
+// TestKindsAreTriedOneByOne tries conditions, then statements, with tests that find none.
+func TestKindsAreTriedOneByOne(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := "package a\n\nfunc f(a bool) { if a { g() } }; func g() {}\n"
+	require.NoError(t, os.WriteFile("a.go", []byte(text), 0o644))
+	s, err := instrument(".")
+	require.NoError(t, err)
+	all := scoreTable{}
+	try := func(of settings) error {
+		of.workers = 1
+		return (&runner{settings: of, w: io.Discard}).all(t.Context(), s, all, nil)
+	}
+	require.ErrorContains(t, try(settings{kind: "conditions"}), "a.go: f: not `a`")
+	require.Equal(t, score{Mutants: 1, Untried: 1}, all["a.go"][statements])
+	require.ErrorContains(t, try(settings{kind: "statements"}), "a.go: f: without `g()`")
+	for _, k := range []kind{conditions, statements} {
+		require.Equal(t, 1, all["a.go"][k].Unexplained, k)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	err = (&runner{settings: settings{workers: 1}, w: io.Discard}).all(ended, s, all, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotContains(t, err.Error(), "not found")
 }
 
 func TestExplanationsHaveReasons(t *testing.T) {

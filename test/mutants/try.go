@@ -2,9 +2,9 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/docent-zk/docent/internal/overlay"
 )
 
 // target is a package to break, and the packages whose tests should find it, some with a pattern for
@@ -50,7 +52,7 @@ const (
 	busyTest = 4 * time.Second
 	// patience is what a test may take longer with a mutant, besides ten times as long as without.
 	patience = 30 * time.Second
-	// firstBatch is how many tests are run before all others: the fastest ones.
+	// firstBatch is how many tests are run before all others. Each further batch is four times as large.
 	firstBatch = 10
 )
 
@@ -76,50 +78,63 @@ type test struct {
 	reaches              map[int]bool
 }
 
-// try tries the mutants of a package. It returns the results by file.
-func (t target) try(s settings, last map[string]score, w io.Writer) (map[string][]result, error) {
-	if s.tests != "" {
-		t.tests = []string{s.tests}
-	}
-	dir, err := os.MkdirTemp("", "mutants")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	source, err := instrument(t.folder)
-	if err != nil {
-		return nil, err
-	}
-	overlay, err := writeOverlay(dir, source.files)
-	if err != nil {
-		return nil, err
-	}
-	tests, err := t.build(dir, overlay, w, s.workers)
-	if err != nil {
-		return nil, err
-	}
-	var chosen []mutant
-	for _, m := range source.mutants {
-		if strings.Contains(m.file, s.files) && (!s.again || slices.Contains(last[m.file].Survivors, m.key())) {
-			chosen = append(chosen, m)
-		}
-	}
-	results := make([]result, len(chosen))
-	each(s.workers, len(chosen), func(i int) {
-		results[i] = result{chosen[i], tryOne(chosen[i], tests)}
-		if r := results[i]; s.verbose || r.outcome == survived || r.outcome == unreached {
-			fmt.Fprintf(w, "%-20s %s\n", r.outcome, r.key())
-		}
-	})
-	byFile := map[string][]result{}
-	for _, r := range results {
-		byFile[r.file] = append(byFile[r.file], r)
-	}
-	return byFile, nil
+// runner tries the mutants of a package.
+type runner struct {
+	settings
+	target
+	dir   overlay.Dir
+	tests []*test
+	w     io.Writer
 }
 
-// each calls fn for all numbers below n, a few at a time.
-func each(workers, n int, fn func(i int)) {
+// all tries the mutants of all files that the settings include. It sets, and with -save writes, the scores of
+// each file when it is finished. The error has all mutants whose outcome is wrong.
+func (r *runner) all(ctx context.Context, s *source, all scoreTable, explained map[string]string) error {
+	var wrong []error
+	for _, group := range s.groups() {
+		file, k := group[0].file, group[0].kind
+		last, tried := all[file][k]
+		switch {
+		case !r.includes(file, k) && tried:
+			continue
+		case !r.includes(file, k):
+			all.set(file, k, score{Mutants: len(group), Untried: len(group)})
+			continue
+		case r.again:
+			group = slices.DeleteFunc(group, func(m mutant) bool { return !slices.Contains(last.Survivors, m.key()) })
+		}
+		results := r.try(ctx, group)
+		if ctx.Err() != nil {
+			return errors.Join(append(wrong, ctx.Err())...)
+		}
+		sc, err := judge(results, explained)
+		if r.again {
+			sc = sc.since(last)
+		}
+		fmt.Fprintf(r.w, "%s, %s: %v\n", file, k, sc)
+		all.set(file, k, sc)
+		wrong = append(wrong, err)
+		if r.save {
+			wrong = append(wrong, all.write(scores))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// try returns the results of mutants, some of which are missing if ctx has ended.
+func (r *runner) try(ctx context.Context, mutants []mutant) []result {
+	results := make([]result, len(mutants))
+	each(ctx, r.workers, len(mutants), func(i int) {
+		results[i] = result{mutants[i], tryOne(ctx, mutants[i], r.tests)}
+		if one := results[i]; r.verbose || one.outcome == survived || one.outcome == unreached {
+			fmt.Fprintf(r.w, "%-20s %s\n", one.outcome, one.key())
+		}
+	})
+	return results
+}
+
+// each calls fn for all numbers below n, a few at a time, until ctx ends.
+func each(ctx context.Context, workers, n int, fn func(i int)) {
 	var all sync.WaitGroup
 	next := make(chan int)
 	for range workers {
@@ -129,50 +144,39 @@ func each(workers, n int, fn func(i int)) {
 			}
 		})
 	}
-	for i := range n {
+	for i := 0; i < n && ctx.Err() == nil; i++ {
 		next <- i
 	}
 	close(next)
 	all.Wait()
 }
 
-// writeOverlay writes the files with mutants, and returns the name of a file for "go test -overlay".
-func writeOverlay(dir string, files map[string]string) (string, error) {
-	files = maps.Clone(files)
+// build compiles the tests, runs each test once, and notes which mutants it reaches. The order of the
+// tests is by whole seconds that they take, then by how many mutants they reach.
+func (r *runner) build(ctx context.Context, s *source) (tests []*test, err error) {
+	files := maps.Clone(s.files)
 	files["internal/mutantruntime/mutants.go"] = runtimeSource
-	replace := map[string]string{}
-	for name, content := range files {
-		actual, err := filepath.Abs(name)
-		if err != nil {
-			return "", err
-		}
-		replace[actual] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		if err := os.WriteFile(replace[actual], []byte(content), 0o644); err != nil {
-			return "", err
-		}
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
+	changed, err := r.dir.Write(files)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, text, 0o644)
-}
-
-// build compiles the tests, runs each test once, and notes which mutants it reaches.
-func (t target) build(dir, overlay string, w io.Writer, workers int) (tests []*test, err error) {
-	for _, of := range t.tests {
+	dir := filepath.Dir(changed)
+	if r.settings.tests != "" {
+		r.target.tests = []string{r.settings.tests}
+	}
+	for _, of := range r.target.tests {
 		folder, pattern, ok := strings.Cut(of, " ")
 		if !ok {
 			pattern = "^Test"
 		}
 		// Some tests expect the name that "go test" gives to the binary.
 		binary := filepath.Join(dir, strings.ReplaceAll(folder, "/", "_"), filepath.Base(folder)+".test")
-		build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./"+folder)
+		build := overlay.Command(ctx, []string{r.dir.Cache()},
+			"go", "test", "-c", "-vet=off", "-overlay", changed, "-o", binary, "./"+folder)
 		if output, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%w: %s", err, output)
 		}
-		list := exec.Command(binary, "-test.list", pattern)
+		list := overlay.Command(ctx, nil, binary, "-test.list", pattern)
 		list.Dir = folder
 		names, err := list.Output()
 		if err != nil {
@@ -182,21 +186,28 @@ func (t target) build(dir, overlay string, w io.Writer, workers int) (tests []*t
 			tests = append(tests, &test{binary: binary, folder: folder, name: name})
 		}
 	}
-	each(workers, len(tests), func(i int) { tests[i].measure(filepath.Join(dir, fmt.Sprintf("reached%d", i)), w) })
+	each(ctx, r.workers, len(tests), func(i int) {
+		tests[i].measure(ctx, filepath.Join(dir, fmt.Sprintf("reached%d", i)), r.w)
+	})
 	tests = slices.DeleteFunc(tests, func(t *test) bool { return t.reaches == nil })
-	slices.SortStableFunc(tests, func(a, b *test) int { return int(a.took - b.took) })
-	return tests, nil
+	slices.SortStableFunc(tests, func(a, b *test) int {
+		return cmp.Or(int(a.took.Truncate(time.Second)-b.took.Truncate(time.Second)), len(a.reaches)-len(b.reaches))
+	})
+	return tests, ctx.Err()
 }
 
 // measure runs a test without a mutant. A test that is slow or fails is not used.
-func (t *test) measure(file string, w io.Writer) {
+func (t *test) measure(ctx context.Context, file string, w io.Writer) {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	run := command(ctx, t.binary, t.folder, []string{t.name}, "DOCENT_MUTANTS_REACHED="+file)
 	err := run.Run()
 	t.took = time.Since(began)
-	busy := run.ProcessState.UserTime() + run.ProcessState.SystemTime()
+	var busy time.Duration
+	if run.ProcessState != nil {
+		busy = run.ProcessState.UserTime() + run.ProcessState.SystemTime()
+	}
 	if err != nil || t.took > slowTest || busy > busyTest {
 		fmt.Fprintf(w, "not used: %s of %s, %v, %v\n", t.name, t.folder, t.took.Round(time.Second), err)
 		return
@@ -228,33 +239,28 @@ func readReached(name string) (map[int]bool, error) {
 }
 
 // command returns a run of tests. Simulations run few seeds.
-func command(ctx context.Context, binary, folder string, names []string, env ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, binary, "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")
+func command(ctx context.Context, binary, folder string, names []string, env string) *exec.Cmd {
+	c := overlay.Command(ctx, []string{"ZKTEST_SEEDS=4", env},
+		binary, "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")
 	c.Dir = folder
-	c.WaitDelay = time.Second
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "ZOOKEEPER=") && !strings.HasPrefix(v, "ZKTEST_SEEDS=") {
-			c.Env = append(c.Env, v)
-		}
-	}
-	c.Env = append(append(c.Env, "ZKTEST_SEEDS=4"), env...)
 	return c
 }
 
-// tryOne runs the tests that reach a mutant until one fails: the fastest ones first.
-func tryOne(m mutant, tests []*test) outcome {
+// tryOne runs the tests that reach a mutant, a few at first, until one fails.
+func tryOne(ctx context.Context, m mutant, tests []*test) outcome {
 	reaching := slices.DeleteFunc(slices.Clone(tests), func(t *test) bool { return !t.reaches[m.id] })
 	if len(reaching) == 0 {
 		return unreached
 	}
-	first := min(firstBatch, len(reaching))
-	for _, batch := range [][]*test{reaching[:first], reaching[first:]} {
+	for n := firstBatch; len(reaching) > 0; n *= 4 {
+		batch := reaching[:min(n, len(reaching))]
+		reaching = reaching[len(batch):]
 		byFolder := map[string][]*test{}
 		for _, t := range batch {
 			byFolder[t.folder] = append(byFolder[t.folder], t)
 		}
 		for _, folder := range slices.Sorted(maps.Keys(byFolder)) {
-			if o := runBatch(m, byFolder[folder]); o != survived {
+			if o := runBatch(ctx, m, byFolder[folder]); o != survived {
 				return o
 			}
 		}
@@ -263,14 +269,14 @@ func tryOne(m mutant, tests []*test) outcome {
 }
 
 // runBatch runs tests of one package.
-func runBatch(m mutant, batch []*test) outcome {
+func runBatch(ctx context.Context, m mutant, batch []*test) outcome {
 	limit := patience
 	var names []string
 	for _, t := range batch {
 		limit += 10 * t.took
 		names = append(names, t.name)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := command(ctx, batch[0].binary, batch[0].folder, names, fmt.Sprintf("DOCENT_MUTANT=%d", m.id)).Run()
 	switch {

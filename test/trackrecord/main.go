@@ -5,17 +5,23 @@
 //	trackrecord -page                              write the page, with the scores of test/mutants
 //
 // A mend is taken back by a patch in the folder patches, in a copy of the files that the patch names.
-// The files of the repository stay as they are. The tests run with "go test -overlay".
+// The files of the repository stay as they are. The tests run with "go test -overlay", and a build
+// cache that is deleted at the end.
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/docent-zk/docent/internal/overlay"
 )
 
 const (
@@ -29,13 +35,16 @@ func main() {
 	servers := flag.Bool("servers", false, "only the defects that real servers show, instead of all others")
 	writePage := flag.Bool("page", false, "write "+page+", and run nothing")
 	flag.Parse()
-	if err := do(*only, *onlyFails, *servers, *writePage); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := do(ctx, *only, *onlyFails, *servers, *writePage)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func do(only string, onlyFails, servers, writePage bool) error {
+func do(ctx context.Context, only string, onlyFails, servers, writePage bool) error {
 	if writePage {
 		text, err := render(defects)
 		if err != nil {
@@ -47,7 +56,7 @@ func do(only string, onlyFails, servers, writePage bool) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("no defect has a name that contains %q", only)
 	}
-	return runAll(os.Stdout, chosen, !onlyFails)
+	return runAll(ctx, os.Stdout, chosen, !onlyFails)
 }
 
 // choose returns the defects whose names contain a text, and that need real servers or do not.
@@ -61,12 +70,20 @@ func choose(all []defect, only string, servers bool) (chosen []defect) {
 }
 
 // runAll takes the mends back and prints one line for each. The error has all that are wrong.
-func runAll(w io.Writer, chosen []defect, alsoMended bool) error {
+func runAll(ctx context.Context, w io.Writer, chosen []defect, alsoMended bool) (err error) {
+	dir, err := overlay.New("trackrecord")
+	if err != nil {
+		return err
+	}
+	defer dir.Remove(&err)
 	start := time.Now()
 	var wrong []error
 	for _, d := range chosen {
 		began := time.Now()
-		err := d.verify(alsoMended)
+		err := d.verify(ctx, dir, alsoMended)
+		if ctx.Err() != nil {
+			return errors.Join(append(wrong, ctx.Err())...)
+		}
 		result := "found"
 		if err != nil {
 			result = "WRONG"

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/overlay"
 )
 
 // atRoot lets a test run in the root of the repository, as the command does.
@@ -66,6 +68,10 @@ func TestPatchIsAppliedWhereItsLinesAre(t *testing.T) {
 // TestOnlyTheExpectedFailureCounts takes a mend back in a module of its own.
 func TestOnlyTheExpectedFailureCounts(t *testing.T) {
 	t.Chdir(t.TempDir())
+	dir := overlay.Dir{Path: t.TempDir()}
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(strings.TrimSpace(string(cache)), filepath.Join(dir.Path, "cache"))) // to save time
 	require.NoError(t, os.MkdirAll(folder, 0o755))
 	write := func(name, text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o644)) }
 	write("go.mod", "module m\n\ngo 1.25\n")
@@ -88,7 +94,7 @@ func TestWrong(t *testing.T) { t.Fatal("wrong") }
 		write(filepath.Join(folder, "p.patch"), "--- a/a.go\n+++ b/a.go\n@@ @@\n-\treturn 1\n+\t"+line+"\n")
 	}
 	verify := func(tests, says string) error {
-		return defect{name: "p", folder: ".", tests: tests, says: says}.verify(true)
+		return defect{name: "p", folder: ".", tests: tests, says: says}.verify(t.Context(), dir, true)
 	}
 	patch("return 2")
 	require.NoError(t, verify("^TestOne$", "it is not one"))

@@ -1,36 +1,36 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/docent-zk/docent/internal/overlay"
 )
 
 // verify requires that the test fails with the patch, for the expected reason, and, unless it is not
-// wanted, that it passes without.
-func (d defect) verify(alsoMended bool) error {
-	dir, err := os.MkdirTemp("", "trackrecord")
+// wanted, that it passes without. What is compiled with the patch is in the build cache of dir.
+func (d defect) verify(ctx context.Context, dir overlay.Dir, alsoMended bool) error {
+	files, err := patched(filepath.Join(folder, d.name+".patch"))
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	overlay, err := writeOverlay(dir, filepath.Join(folder, d.name+".patch"))
+	changed, err := dir.Write(files)
 	if err != nil {
 		return err
 	}
-	output, err := d.test("-overlay", overlay, "-count=1")
+	output, err := d.test(ctx, []string{dir.Cache()}, "-overlay", changed, "-count=1")
 	if err := d.mustFail(output, err); err != nil {
 		return err
 	}
 	if !alsoMended {
 		return nil
 	}
-	if output, err := d.test(); err != nil {
+	if output, err := d.test(ctx, nil); err != nil {
 		return fmt.Errorf("%s fails without the patch, too: %w\n%s", d.tests, err, excerpt(output))
 	}
 	return nil
@@ -55,43 +55,12 @@ func (d defect) mustFail(output string, err error) error {
 }
 
 // test runs the tests of the defect.
-func (d defect) test(more ...string) (output string, err error) {
+func (d defect) test(ctx context.Context, env []string, more ...string) (output string, err error) {
 	args := append([]string{"test", "-vet=off", "-timeout=180s"}, more...)
-	cmd := exec.Command("go", append(args, "-run", d.tests, "./"+d.folder)...)
+	cmd := overlay.Command(ctx, append(env, d.environment()...), "go", append(args, "-run", d.tests, "./"+d.folder)...)
 	cmd.Dir = d.module
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "ZOOKEEPER=") && !strings.HasPrefix(v, "ZKTEST_SEEDS=") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	cmd.Env = append(cmd.Env, d.environment()...)
 	b, err := cmd.CombinedOutput()
 	return string(b), err
-}
-
-// writeOverlay writes the patched files to dir. It returns the name of a file for "go test -overlay".
-func writeOverlay(dir, patch string) (string, error) {
-	files, err := patched(patch)
-	if err != nil {
-		return "", err
-	}
-	replace := map[string]string{}
-	for name, content := range files {
-		actual, err := filepath.Abs(name)
-		if err != nil {
-			return "", err
-		}
-		replace[actual] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		if err := os.WriteFile(replace[actual], []byte(content), 0o644); err != nil {
-			return "", err
-		}
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, text, 0o644)
 }
 
 // excerpt returns the lines of an output that say what has failed, or its end.

@@ -1,0 +1,63 @@
+package overlay
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestChangedFilesAreCompiledWithACacheThatIsRemoved(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("go.mod", []byte("module m\n\ngo 1.25\n"), 0o644))
+	require.NoError(t, os.WriteFile("a.go", []byte("package a\n\nvar a = one\n"), 0o644))
+	d, err := New("overlay")
+	require.NoError(t, err)
+	changed, err := d.Write(map[string]string{"one.go": "package a\n\nconst one = 1\n"})
+	require.NoError(t, err)
+	out, err := Command(t.Context(), []string{d.Cache()}, "go", "build", "-overlay", changed, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NoFileExists(t, "one.go")
+	cached, err := filepath.Glob(filepath.Join(d.Path, "cache", "*", "*-d"))
+	require.NoError(t, err)
+	require.NotEmpty(t, cached)
+	d.Remove(&err)
+	require.NoError(t, err)
+	require.NoDirExists(t, d.Path)
+}
+
+func TestCommandHasNoVariablesThatSelectServers(t *testing.T) {
+	t.Setenv("ZOOKEEPER", "3")
+	t.Setenv("ZKTEST_SEEDS", "1000")
+	c := Command(t.Context(), []string{"ZKTEST_SEEDS=4"}, "go")
+	require.Contains(t, c.Env, "ZKTEST_SEEDS=4")
+	require.NotContains(t, c.Env, "ZKTEST_SEEDS=1000")
+	require.NotContains(t, c.Env, "ZOOKEEPER=3")
+}
+
+// TestChildrenEndWithTheCommand has a shell wait for a child that holds the end of a pipe.
+func TestChildrenEndWithTheCommand(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("there is no shell")
+	}
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	c := Command(ctx, nil, "sh", "-c", "(echo here; sleep 1000) & wait")
+	c.Stdout = w
+	require.NoError(t, c.Start())
+	require.NoError(t, w.Close())
+	_, err = r.Read(make([]byte, 8))
+	require.NoError(t, err)
+	end()
+	require.Error(t, c.Wait())
+	require.NoError(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
+	_, err = r.Read(make([]byte, 8))
+	require.ErrorContains(t, err, "EOF", "the child has its end of the pipe")
+}
