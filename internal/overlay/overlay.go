@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,10 +17,58 @@ import (
 // Dir is a directory for changed files, and for a build cache of what is compiled from them.
 type Dir struct{ Path string }
 
-// New creates an empty directory. The caller removes it with Remove.
+// New creates a directory. Its build cache begins with what was used in the last day of the user's
+// build cache, so that the standard library is not compiled again. The caller removes the directory
+// with Remove.
 func New(name string) (Dir, error) {
 	path, err := os.MkdirTemp("", name)
-	return Dir{path}, err
+	if err != nil {
+		return Dir{}, err
+	}
+	d := Dir{path}
+	user, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err == nil {
+		err = seed(d.cache(), strings.TrimSpace(string(user)), time.Now().Add(-24*time.Hour))
+	}
+	if err != nil {
+		d.Remove(&err)
+	}
+	return d, err
+}
+
+// seed links the outputs of a build cache that were used after a time, and copies what refers to
+// them, which the go command can write again in place. What cannot be linked is compiled again.
+func seed(to, from string, after time.Time) error {
+	return filepath.WalkDir(from, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return unlessRemoved(err)
+		}
+		info, err := e.Info()
+		if err != nil || info.ModTime().Before(after) {
+			return unlessRemoved(err)
+		}
+		place := filepath.Join(to, strings.TrimPrefix(name, from))
+		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+			return err
+		}
+		if strings.HasSuffix(name, "-d") {
+			_ = os.Link(name, place)
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return unlessRemoved(err)
+		}
+		return os.WriteFile(place, text, 0o644)
+	})
+}
+
+// unlessRemoved returns no error for a file that another build has removed from the cache.
+func unlessRemoved(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // Remove deletes the directory and all that is in it. It joins its error to *err.
@@ -52,8 +101,10 @@ func (d Dir) Write(files map[string]string) (overlay string, err error) {
 }
 
 // Cache returns the environment variable that makes the go command use the build cache of the
-// directory. That cache is empty at first, so the standard library is compiled again once.
-func (d Dir) Cache() string { return "GOCACHE=" + filepath.Join(d.Path, "cache") }
+// directory.
+func (d Dir) Cache() string { return "GOCACHE=" + d.cache() }
+
+func (d Dir) cache() string { return filepath.Join(d.Path, "cache") }
 
 // Command returns a command with the environment of this process and env, but without the variables
 // that select servers and seeds. When ctx ends, the command and its children are killed.

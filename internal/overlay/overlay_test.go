@@ -30,6 +30,32 @@ func TestChangedFilesAreCompiledWithACacheThatIsRemoved(t *testing.T) {
 	require.NoDirExists(t, d.Path)
 }
 
+func TestCacheBeginsWithWhatWasUsedLastInTheOther(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	begin := time.Now()
+	for name, used := range map[string]time.Time{
+		"00/a-a": begin.Add(time.Second), "00/a-d": begin.Add(time.Second), "01/b-d": begin.Add(-time.Second),
+	} {
+		file := filepath.Join(from, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(name), 0o644))
+		require.NoError(t, os.Chtimes(file, used, used))
+	}
+	require.NoError(t, seed(to, from, begin))
+	for _, name := range []string{"00/a-a", "00/a-d"} {
+		text, err := os.ReadFile(filepath.Join(to, name))
+		require.NoError(t, err)
+		require.Equal(t, name, string(text))
+	}
+	require.NoFileExists(t, filepath.Join(to, "01/b-d"))
+	// The go command writes over such a file.
+	require.NoError(t, os.WriteFile(filepath.Join(to, "00/a-a"), nil, 0o644))
+	text, err := os.ReadFile(filepath.Join(from, "00/a-a"))
+	require.NoError(t, err)
+	require.Equal(t, "00/a-a", string(text))
+	require.NoError(t, seed(to, filepath.Join(from, "missing"), begin))
+}
+
 func TestCommandHasNoVariablesThatSelectServers(t *testing.T) {
 	t.Setenv("ZOOKEEPER", "3")
 	t.Setenv("ZKTEST_SEEDS", "1000")
