@@ -74,3 +74,9 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestOnlyLockNodesOfTheKindsCount(t *testing.T) {
+	require.True(t, Has([]string{"config", "a-lock-0000000001"}, lock))
+	require.False(t, Has([]string{"config", "lock-", "a-latch-0000000001"}, lock))
+	require.False(t, Has(nil, lock))
+}
