@@ -27,6 +27,22 @@ func connected(t *testing.T, srv *zktest.Server, name string, opts ...framework.
 	return testzk.Connected(t, srv.MemAddr(), opts...)
 }
 
+// result is what an acquire has returned.
+type result struct {
+	hold *ownership.Hold
+	err  error
+}
+
+// acquiring starts an acquire that may wait.
+func acquiring(ctx context.Context, l *queue.Lock, o queue.Observer) <-chan result {
+	done := make(chan result, 1)
+	go func() {
+		hold, err := l.Acquire(ctx, o)
+		done <- result{hold, err}
+	}()
+	return done
+}
+
 // The reply to a create has the token of the node. If the reply is lost, the token has to be read
 // after the node was found.
 func TestNodeWhoseTokenCannotBeReadIsNotAHold(t *testing.T) {
@@ -73,12 +89,7 @@ func TestObserverOfAnAcquireOfSeveralQueuesIsToldAllItsNodes(t *testing.T) {
 			spec.Queues = append(spec.Queues, queue.NewQueue(c, path, queue.Exclusive, nil))
 		}
 		var o observed
-		done := make(chan *ownership.Hold, 1)
-		go func() {
-			hold, err := queue.New(spec).Acquire(testzk.Context(t), &o)
-			require.NoError(t, err)
-			done <- hold
-		}()
+		done := acquiring(testzk.Context(t), queue.New(spec), &o)
 		settle()
 		require.Len(t, o.all, 2, "it waits in both queues")
 		for _, own := range o.all {
@@ -94,7 +105,9 @@ func TestObserverOfAnAcquireOfSeveralQueuesIsToldAllItsNodes(t *testing.T) {
 		for _, hold := range held {
 			require.NoError(t, hold.Release())
 		}
-		require.NoError(t, (<-done).Release())
+		last := <-done
+		require.NoError(t, last.err)
+		require.NoError(t, last.hold.Release())
 	})
 }
 
@@ -108,6 +121,37 @@ func TestDowngradeWithoutASessionFails(t *testing.T) {
 		hold, err := l.Downgrade(t.Context(), h)
 		require.ErrorIs(t, err, framework.ErrClosed)
 		require.Nil(t, hold)
+	})
+}
+
+// A waiter deletes its node when it enqueues again, unless the node is that of another session.
+func TestNodeOfAnotherSessionIsNotDeleted(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		other, c := connected(t, srv, "other"), connected(t, srv, "c")
+		first, err := queue.Single(other, "test", "/lock", queue.Exclusive, nil).Acquire(t.Context(), waits)
+		require.NoError(t, err)
+		done := acquiring(testzk.Context(t), queue.Single(c, "test", "/lock", queue.Exclusive, nil), waits)
+		settle()
+		children, err := srv.Children("/lock")
+		require.NoError(t, err)
+		require.Len(t, children, 2)
+		replaced := "/lock/" + children[0]
+		if replaced == first.Path() {
+			replaced = "/lock/" + children[1]
+		}
+		_, err = other.Multi(t.Context(), framework.DeleteOp(replaced, -1),
+			framework.CreateOp(replaced, nil, framework.Ephemeral()))
+		require.NoError(t, err)
+		settle()
+		children, err = srv.Children("/lock")
+		require.NoError(t, err)
+		require.Len(t, children, 3, "the waiter has enqueued again")
+		require.True(t, srv.Exists(replaced))
+		require.NoError(t, first.Release())
+		require.NoError(t, other.Delete(t.Context(), replaced, -1))
+		last := <-done
+		require.NoError(t, last.err)
+		require.NoError(t, last.hold.Release())
 	})
 }
 

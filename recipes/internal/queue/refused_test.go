@@ -7,9 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queue"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -19,17 +17,9 @@ import (
 // A waiter that must not list the queue any more does not know what is ahead of it.
 func TestWaiterIsNotGrantedByAListThatIsRefused(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		type result struct {
-			hold *ownership.Hold
-			err  error
-		}
-		acquire := func(client string) chan result {
-			c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(client).DialContext))
-			got := make(chan result, 1)
-			go func() {
-				hold, err := queue.Single(c, "test", "/lock", queue.Exclusive, nil).Acquire(testzk.Context(t), waits)
-				got <- result{hold, err}
-			}()
+		acquire := func(client string) <-chan result {
+			c := connected(t, srv, client)
+			got := acquiring(testzk.Context(t), queue.Single(c, "test", "/lock", queue.Exclusive, nil), waits)
 			settle()
 			return got
 		}
