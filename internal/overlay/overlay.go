@@ -107,8 +107,9 @@ func (d Dir) Cache() string { return "GOCACHE=" + d.cache() }
 func (d Dir) cache() string { return filepath.Join(d.Path, "cache") }
 
 // Command returns a command with the environment of this process and env, but without the variables
-// that select servers and seeds. When ctx ends, the command and its children are killed.
-func Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
+// that select servers and seeds. When ctx ends, the command and its children are killed. What the go
+// command leaves then is in the directory.
+func (d Dir) Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.WaitDelay = time.Second
 	killTogether(c)
@@ -117,6 +118,6 @@ func Command(ctx context.Context, env []string, name string, args ...string) *ex
 			c.Env = append(c.Env, v)
 		}
 	}
-	c.Env = append(c.Env, env...)
+	c.Env = append(append(c.Env, "GOTMPDIR="+d.Path), env...)
 	return c
 }

@@ -19,7 +19,7 @@ func TestChangedFilesAreCompiledWithACacheThatIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 	changed, err := d.Write(map[string]string{"one.go": "package a\n\nconst one = 1\n"})
 	require.NoError(t, err)
-	out, err := Command(t.Context(), []string{d.Cache()}, "go", "build", "-overlay", changed, ".").CombinedOutput()
+	out, err := d.Command(t.Context(), []string{d.Cache()}, "go", "build", "-overlay", changed, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoFileExists(t, "one.go")
 	cached, err := filepath.Glob(filepath.Join(d.Path, "cache", "*", "*-d"))
@@ -59,10 +59,12 @@ func TestCacheBeginsWithWhatWasUsedLastInTheOther(t *testing.T) {
 func TestCommandHasNoVariablesThatSelectServers(t *testing.T) {
 	t.Setenv("ZOOKEEPER", "3")
 	t.Setenv("ZKTEST_SEEDS", "1000")
-	c := Command(t.Context(), []string{"ZKTEST_SEEDS=4"}, "go")
+	d := Dir{t.TempDir()}
+	c := d.Command(t.Context(), []string{"ZKTEST_SEEDS=4"}, "go")
 	require.Contains(t, c.Env, "ZKTEST_SEEDS=4")
 	require.NotContains(t, c.Env, "ZKTEST_SEEDS=1000")
 	require.NotContains(t, c.Env, "ZOOKEEPER=3")
+	require.Contains(t, c.Env, "GOTMPDIR="+d.Path)
 }
 
 // TestChildrenEndWithTheCommand has a shell wait for a child that holds the end of a pipe.
@@ -75,7 +77,7 @@ func TestChildrenEndWithTheCommand(t *testing.T) {
 	defer r.Close()
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	c := Command(ctx, nil, "sh", "-c", "(echo here; sleep 1000) & wait")
+	c := Dir{}.Command(ctx, nil, "sh", "-c", "(echo here; sleep 1000) & wait")
 	c.Stdout = w
 	require.NoError(t, c.Start())
 	require.NoError(t, w.Close())

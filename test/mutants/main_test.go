@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/internal/overlay"
 )
 
 // changes returns what the mutants of a function change.
@@ -91,12 +93,12 @@ func TestMutantIsActiveByItsNumber(t *testing.T) {
 	out, err := exec.Command("go", "test", "-c", "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	all := []*test{{binary: binary, folder: ".", name: "TestF"}}
-	all[0].measure(t.Context(), "reached", os.Stderr)
+	all[0].measure(t.Context(), overlay.Dir{}, "reached", os.Stderr)
 	require.Len(t, all[0].reaches, 5)
-	require.Equal(t, found, tryOne(t.Context(), mutant{id: 1}, all), "not a < b")
-	require.Equal(t, survived, tryOne(t.Context(), mutant{id: 2}, all), "a <= b is not tested")
-	require.Equal(t, found, tryOne(t.Context(), mutant{id: 5}, all), "no error")
-	require.Equal(t, unreached, tryOne(t.Context(), mutant{id: 6}, all))
+	require.Equal(t, found, tryOne(t.Context(), overlay.Dir{}, mutant{id: 1}, all), "not a < b")
+	require.Equal(t, survived, tryOne(t.Context(), overlay.Dir{}, mutant{id: 2}, all), "a <= b is not tested")
+	require.Equal(t, found, tryOne(t.Context(), overlay.Dir{}, mutant{id: 5}, all), "no error")
+	require.Equal(t, unreached, tryOne(t.Context(), overlay.Dir{}, mutant{id: 6}, all))
 }
 
 const checks = `

@@ -125,7 +125,7 @@ func (r *runner) all(ctx context.Context, s *source, all scoreTable, explained m
 func (r *runner) try(ctx context.Context, mutants []mutant) []result {
 	results := make([]result, len(mutants))
 	each(ctx, r.workers, len(mutants), func(i int) {
-		results[i] = result{mutants[i], tryOne(ctx, mutants[i], r.tests)}
+		results[i] = result{mutants[i], tryOne(ctx, r.dir, mutants[i], r.tests)}
 		if one := results[i]; r.verbose || one.outcome == survived || one.outcome == unreached {
 			fmt.Fprintf(r.w, "%-20s %s\n", one.outcome, one.key())
 		}
@@ -171,12 +171,12 @@ func (r *runner) build(ctx context.Context, s *source) (tests []*test, err error
 		}
 		// Some tests expect the name that "go test" gives to the binary.
 		binary := filepath.Join(dir, strings.ReplaceAll(folder, "/", "_"), filepath.Base(folder)+".test")
-		build := overlay.Command(ctx, []string{r.dir.Cache()},
+		build := r.dir.Command(ctx, []string{r.dir.Cache()},
 			"go", "test", "-c", "-vet=off", "-overlay", changed, "-o", binary, "./"+folder)
 		if output, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%w: %s", err, output)
 		}
-		list := overlay.Command(ctx, nil, binary, "-test.list", pattern)
+		list := r.dir.Command(ctx, nil, binary, "-test.list", pattern)
 		list.Dir = folder
 		names, err := list.Output()
 		if err != nil {
@@ -187,7 +187,7 @@ func (r *runner) build(ctx context.Context, s *source) (tests []*test, err error
 		}
 	}
 	each(ctx, r.workers, len(tests), func(i int) {
-		tests[i].measure(ctx, filepath.Join(dir, fmt.Sprintf("reached%d", i)), r.w)
+		tests[i].measure(ctx, r.dir, filepath.Join(dir, fmt.Sprintf("reached%d", i)), r.w)
 	})
 	tests = slices.DeleteFunc(tests, func(t *test) bool { return t.reaches == nil })
 	slices.SortStableFunc(tests, func(a, b *test) int {
@@ -197,11 +197,11 @@ func (r *runner) build(ctx context.Context, s *source) (tests []*test, err error
 }
 
 // measure runs a test without a mutant. A test that is slow or fails is not used.
-func (t *test) measure(ctx context.Context, file string, w io.Writer) {
+func (t *test) measure(ctx context.Context, dir overlay.Dir, file string, w io.Writer) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	run := command(ctx, t.binary, t.folder, []string{t.name}, "DOCENT_MUTANTS_REACHED="+file)
+	run := command(ctx, dir, t.binary, t.folder, []string{t.name}, "DOCENT_MUTANTS_REACHED="+file)
 	err := run.Run()
 	t.took = time.Since(began)
 	var busy time.Duration
@@ -239,15 +239,15 @@ func readReached(name string) (map[int]bool, error) {
 }
 
 // command returns a run of tests. Simulations run few seeds.
-func command(ctx context.Context, binary, folder string, names []string, env string) *exec.Cmd {
-	c := overlay.Command(ctx, []string{"ZKTEST_SEEDS=4", env},
+func command(ctx context.Context, dir overlay.Dir, binary, folder string, names []string, env string) *exec.Cmd {
+	c := dir.Command(ctx, []string{"ZKTEST_SEEDS=4", env},
 		binary, "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")
 	c.Dir = folder
 	return c
 }
 
 // tryOne runs the tests that reach a mutant, a few at first, until one fails.
-func tryOne(ctx context.Context, m mutant, tests []*test) outcome {
+func tryOne(ctx context.Context, dir overlay.Dir, m mutant, tests []*test) outcome {
 	reaching := slices.DeleteFunc(slices.Clone(tests), func(t *test) bool { return !t.reaches[m.id] })
 	if len(reaching) == 0 {
 		return unreached
@@ -260,7 +260,7 @@ func tryOne(ctx context.Context, m mutant, tests []*test) outcome {
 			byFolder[t.folder] = append(byFolder[t.folder], t)
 		}
 		for _, folder := range slices.Sorted(maps.Keys(byFolder)) {
-			if o := runBatch(ctx, m, byFolder[folder]); o != survived {
+			if o := runBatch(ctx, dir, m, byFolder[folder]); o != survived {
 				return o
 			}
 		}
@@ -269,7 +269,7 @@ func tryOne(ctx context.Context, m mutant, tests []*test) outcome {
 }
 
 // runBatch runs tests of one package.
-func runBatch(ctx context.Context, m mutant, batch []*test) outcome {
+func runBatch(ctx context.Context, dir overlay.Dir, m mutant, batch []*test) outcome {
 	limit := patience
 	var names []string
 	for _, t := range batch {
@@ -278,7 +278,7 @@ func runBatch(ctx context.Context, m mutant, batch []*test) outcome {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := command(ctx, batch[0].binary, batch[0].folder, names, fmt.Sprintf("DOCENT_MUTANT=%d", m.id)).Run()
+	err := command(ctx, dir, batch[0].binary, batch[0].folder, names, fmt.Sprintf("DOCENT_MUTANT=%d", m.id)).Run()
 	switch {
 	case err == nil:
 		return survived

@@ -23,14 +23,14 @@ func (d defect) verify(ctx context.Context, dir overlay.Dir, alsoMended bool) er
 	if err != nil {
 		return err
 	}
-	output, err := d.test(ctx, []string{dir.Cache()}, "-overlay", changed, "-count=1")
+	output, err := d.test(ctx, dir, []string{dir.Cache()}, "-overlay", changed, "-count=1")
 	if err := d.mustFail(output, err); err != nil {
 		return err
 	}
 	if !alsoMended {
 		return nil
 	}
-	if output, err := d.test(ctx, nil); err != nil {
+	if output, err := d.test(ctx, dir, nil); err != nil {
 		return fmt.Errorf("%s fails without the patch, too: %w\n%s", d.tests, err, excerpt(output))
 	}
 	return nil
@@ -55,9 +55,12 @@ func (d defect) mustFail(output string, err error) error {
 }
 
 // test runs the tests of the defect.
-func (d defect) test(ctx context.Context, env []string, more ...string) (output string, err error) {
+func (d defect) test(
+	ctx context.Context, dir overlay.Dir, env []string, more ...string,
+) (output string, err error) {
 	args := append([]string{"test", "-vet=off", "-timeout=180s"}, more...)
-	cmd := overlay.Command(ctx, append(env, d.environment()...), "go", append(args, "-run", d.tests, "./"+d.folder)...)
+	args = append(args, "-run", d.tests, "./"+d.folder)
+	cmd := dir.Command(ctx, append(env, d.environment()...), "go", args...)
 	cmd.Dir = d.module
 	b, err := cmd.CombinedOutput()
 	return string(b), err
