@@ -1,0 +1,123 @@
+package ownership
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/docent-zk/docent/internal/testzk"
+)
+
+// lent is a lock of another service, until its lost is closed.
+type lent struct {
+	lost    chan struct{}
+	refuses error // what Release returns
+	logs    *observer.ObservedLogs
+}
+
+func (l *lent) hold(key any) *Hold {
+	core, logs := observer.New(zapcore.InfoLevel)
+	l.lost, l.logs = make(chan struct{}), logs
+	end := time.Now().Add(time.Hour)
+	return NewForeign(Foreign{
+		Name: "there", Token: 7, Key: key, Lost: l.lost, Until: func() time.Time { return end },
+		Release: func(context.Context) error { return l.refuses }, Within: time.Second,
+		Go:  func(fn func()) bool { go fn(); return true },
+		Log: zap.New(core), Metrics: &testzk.Metrics{},
+	})
+}
+
+func TestOnlyALostLockThatIsNotReleasedIsLogged(t *testing.T) {
+	for name, refuses := range map[string]error{"released": nil, "not released": errors.New("refused")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &lent{refuses: refuses}
+				h := l.hold(nil)
+				close(l.lost)
+				<-h.Done()
+				synctest.Wait()
+				require.ErrorIs(t, h.Err(), ErrForeignLost)
+				require.Equal(t, refuses != nil, l.logs.FilterMessageSnippet("could not be released").Len() == 1)
+				require.Equal(t, 1, l.logs.FilterMessage("hold ended").Len())
+			})
+		})
+	}
+}
+
+// A program can make a context for each of its requests while it holds a lock for days.
+func TestContextThatHasEndedIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := (&lent{}).hold(nil)
+		parent, cancel := context.WithCancel(t.Context())
+		ended, lives := h.Context(parent), h.Context(t.Context())
+		require.Len(t, h.cancels, 2)
+		cancel()
+		<-ended.Done()
+		synctest.Wait()
+		require.Len(t, h.cancels, 1)
+		require.NoError(t, h.Release())
+		require.ErrorIs(t, context.Cause(lives), ErrNotHeld)
+	})
+}
+
+// The hold can be released between the check of a guarded transaction and its begin.
+func TestNoGuardBeginsAfterTheEndOfAHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := (&lent{}).hold(nil), (&lent{}).hold(nil)
+		h := Combine(nil, first, second)
+		done, ok := h.startGuards()
+		require.True(t, ok)
+		require.Equal(t, 1, first.owned.guards)
+		done(nil)
+		require.Zero(t, first.owned.guards)
+		require.NoError(t, h.Release())
+		_, ok = h.startGuards()
+		require.False(t, ok)
+		require.Zero(t, first.owned.guards)
+	})
+}
+
+func TestHoldKnowsWhetherItIsTheOnlyOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := (&lent{}).hold("key")
+		require.False(t, h.HasOthers())
+		other, ok := Reenter(h.Context(t.Context()), "key")
+		require.True(t, ok)
+		require.True(t, h.HasOthers())
+		require.True(t, other.HasOthers())
+		wait, ok := h.StartReleaseAlone()
+		require.False(t, ok)
+		require.Nil(t, wait)
+		require.NoError(t, h.Err(), "the hold goes on")
+		require.NoError(t, other.Release())
+		require.False(t, h.HasOthers())
+		wait, ok = h.StartReleaseAlone()
+		require.True(t, ok)
+		require.NoError(t, call(wait))
+		require.ErrorIs(t, h.Err(), ErrNotHeld)
+		wait, ok = h.StartReleaseAlone()
+		require.True(t, ok, "there is nothing to go on with")
+		require.ErrorIs(t, call(wait), ErrNotHeld)
+	})
+}
+
+func TestHoldIsOnlyOfItsOneLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		require.False(t, (*Hold)(nil).IsOnlyOf(nil))
+		require.False(t, (&Hold{}).IsOnlyOf(nil))
+		first, second := (&lent{}).hold("first"), (&lent{}).hold("second")
+		require.True(t, first.IsOnlyOf("first"))
+		require.False(t, first.IsOnlyOf("second"))
+		h := Combine(nil, first, second)
+		require.False(t, h.IsOnlyOf("first"))
+		require.NoError(t, h.Release())
+		require.True(t, first.IsOnlyOf("first"), "readable after the release")
+	})
+}
