@@ -202,7 +202,7 @@ var defects = []defect{
 		says: "the waiter waits for another timeout",
 	},
 	{
-		name: "told-before-the-gap", found: besieged, commit: "25fc0e8",
+		name: "told-before-the-gap", found: besieged, commit: "b1470c8",
 		text: "After a reconnect the function of a persistent watch was told later changes before it was " +
 			"told that earlier ones were missing.",
 		folder: "framework", tests: "^TestNothingIsToldBetweenAMissedEventAndItsNotice$",

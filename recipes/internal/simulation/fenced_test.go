@@ -96,7 +96,8 @@ func (r *resource) addTo(w *worker, hold *record, seen int) (accepted bool) {
 	other.Go(func() { r.request(w, hold, func(number int) int { return number }) })
 	accepted = r.request(w, hold, func(number int) int {
 		if number != seen {
-			w.errorf("%s: an update is lost: the number is %d, and token %d has read %d", w.id, number, hold.token, seen)
+			w.errorf("%s: an update is lost: the number is %d, and token %d has read %d",
+				w.id, number, hold.token, seen)
 		}
 		return number + 1
 	})

@@ -50,7 +50,10 @@ type seeds struct {
 }
 
 func newSeeds(t *testing.T) *seeds {
-	s := &seeds{tally: tally{Hits: hits{}}, goOn: os.Getenv(goOnVariable) != "", campaign: os.Getenv(fromVariable) != ""}
+	s := &seeds{
+		tally: tally{Hits: hits{}}, goOn: os.Getenv(goOnVariable) != "",
+		campaign: os.Getenv(fromVariable) != "",
+	}
 	s.first = variable(t, fromVariable, 1)
 	number := variable(t, sim.Seeds, ordinary)
 	if !s.campaign {
