@@ -73,9 +73,6 @@ func judge(results []result, explained map[string]string) (s score, err error) {
 // scoreTable has the scores of the last runs by file and kind.
 type scoreTable map[string]map[kind]score
 
-// of returns the score of the mutants of a kind in a file.
-func (all scoreTable) of(file string, k kind) score { return all[file][k] }
-
 // set sets the score of the mutants of a kind in a file.
 func (all scoreTable) set(file string, k kind, s score) {
 	if all[file] == nil {
