@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/format"
 	"go/parser"
 	"go/token"
@@ -44,7 +45,7 @@ type source struct {
 	files   map[string]string // by name
 }
 
-// instrument puts all mutants into the files of the package in a folder.
+// instrument puts all mutants into the files of the package in a folder that are compiled here.
 func instrument(folder string) (*source, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -53,7 +54,11 @@ func instrument(folder string) (*source, error) {
 	s := &source{files: map[string]string{}}
 	seen := map[string]int{}
 	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
+		compiled, err := build.Default.MatchFile(folder, filepath.Base(name))
+		if err != nil {
+			return nil, err
+		}
+		if !compiled || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		text, err := s.file(name, seen)

@@ -73,6 +73,18 @@ func TestEachKindOfChange(t *testing.T) {
 	}
 }
 
+func TestFilesOfOtherSystemsHaveNoMutants(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, constraint := range map[string]string{"a.go": "", "b.go": "//go:build never\n\n"} {
+		text := constraint + "package a\n\nfunc f() bool { return true }\n"
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+	}
+	s, err := instrument(".")
+	require.NoError(t, err)
+	require.Len(t, s.mutants, 1)
+	require.Equal(t, "a.go", s.mutants[0].file)
+}
+
 // TestMutantIsActiveByItsNumber runs code with mutants.
 func TestMutantIsActiveByItsNumber(t *testing.T) {
 	_, text := changes(t, "import \"errors\"\n\nfunc f(a, b int) (bool, error) { if a < b { return true, nil }; "+
