@@ -121,3 +121,42 @@ func TestHoldIsOnlyOfItsOneLock(t *testing.T) {
 		require.True(t, first.IsOnlyOf("first"), "readable after the release")
 	})
 }
+
+func TestCombinedHoldIsNotRequestedByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := Combine(nil, (&lent{}).hold("a"), (&lent{}).hold("b"))
+		require.False(t, isClosed(h.Revoked()))
+		require.NoError(t, h.Release())
+	})
+}
+
+func TestOnlyOneHoldOfAllLocksIsReentered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := (&lent{}).hold("a"), (&lent{}).hold("b")
+		reenter := func(ctx context.Context, keys ...any) (*Hold, bool) { return ReenterAll(ctx, keys) }
+		none, first, second := t.Context(), a.Context(t.Context()), b.Context(t.Context())
+		for name, test := range map[string]struct {
+			ctx  context.Context
+			some bool
+		}{
+			"none": {none, false}, "the first": {first, true}, "the second": {second, true},
+			"both by themselves": {b.Context(first), true},
+		} {
+			hold, some := reenter(test.ctx, "a", "b")
+			require.Nil(t, hold, name)
+			require.Equal(t, test.some, some, name)
+		}
+		whole := Combine("all", a, b)
+		both := whole.Context(t.Context())
+		hold, some := reenter(both, "a", "b", "c")
+		require.Nil(t, hold)
+		require.True(t, some)
+		hold, some = reenter(both, "a", "b")
+		require.True(t, some)
+		require.NotNil(t, hold)
+		require.NoError(t, whole.Release())
+		require.NoError(t, hold.Err(), "it is another hold of both")
+		require.NoError(t, hold.Release())
+		require.ErrorIs(t, a.Err(), ErrNotHeld)
+	})
+}
