@@ -186,14 +186,7 @@ func (tr *trial) step(name string, fault func() (possible []time.Time)) {
 		w.forgetStates()
 	}
 	begun := time.Now()
-	over, running := make(chan struct{}), sync.WaitGroup{}
-	for _, w := range tr.writers {
-		running.Go(func() { w.run(context.Background(), over) })
-	}
-	possible := fault()
-	tr.written(5)
-	close(over)
-	running.Wait()
+	possible := tr.whileWriting(fault)
 	tr.agree(name)
 	for n := range tr.workers {
 		if !tr.workers[n].keepsNone {
@@ -201,6 +194,20 @@ func (tr *trial) step(name string, fault func() (possible []time.Time)) {
 		}
 	}
 	t.Logf("%s: %v", name, time.Since(begun).Round(time.Millisecond))
+}
+
+// whileWriting makes a fault while writers change the subtree, and waits until each has written after
+// it. No writer runs any more when it ends, also by a failure of the test.
+func (tr *trial) whileWriting(fault func() (possible []time.Time)) []time.Time {
+	over, running := make(chan struct{}), sync.WaitGroup{}
+	for _, w := range tr.writers {
+		running.Go(func() { w.run(context.Background(), over) })
+	}
+	defer running.Wait()
+	defer close(over)
+	possible := fault()
+	tr.written(5)
+	return possible
 }
 
 // written waits until each writer has begun some more writes.

@@ -33,6 +33,14 @@ const (
 
 var keptKinds = []string{fixedNode, numberedNode, memberNode}
 
+// pending returns the error of a close while the deletion of a node of the kind goes on.
+func pending(kind string) error {
+	if kind == memberNode {
+		return group.ErrPending
+	}
+	return persistent.ErrPending
+}
+
 // keptName returns the name of a worker's node, in front of the number if it has one.
 func keptName(kind, worker string) string {
 	if kind == memberNode {

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/internal/testzk"
-	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
@@ -208,7 +207,7 @@ func (w *siegeProcess) checkClosed(t *testing.T) {
 	}, func() string { return fmt.Sprintf("worker %d does not close its nodes: %v", w.number, w.closed) })
 	for kind, err := range w.closed {
 		if err != "" { // the deletion goes on
-			require.Contains(t, err, persistent.ErrPending.Error(), "worker %d: close %s", w.number, kind)
+			require.Contains(t, err, pending(kind).Error(), "worker %d: close %s", w.number, kind)
 		}
 	}
 }
