@@ -171,7 +171,8 @@ func (m *Mutex) check(ctx context.Context) error {
 // ctx limits only the wait, not the hold. If ctx is already done, Acquire fails even if the lock is
 // free. Acquire fails
 //
-//   - when ctx ends; the error also matches recipes.ErrNotAcquired if there were nodes ahead;
+//   - when ctx ends; the error also matches recipes.ErrNotAcquired if there were nodes ahead, or
+//     framework.ErrNotConnected in an outage;
 //   - when the node cannot be created: framework.ErrNotConnected once the client's retry policy is
 //     exhausted, zk.ErrNoAuth, ... This includes creating it again after it was lost;
 //   - with framework.ErrClosed when the client is closed.

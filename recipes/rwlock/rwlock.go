@@ -164,7 +164,8 @@ func (l *RWLock) refuse(ctx context.Context) (*ownership.Hold, error) {
 // ctx limits only the wait, not the hold. If ctx is already done, Acquire fails even if the lock is
 // free. Acquire fails
 //
-//   - when ctx ends; the error also matches recipes.ErrNotAcquired if conflicting nodes were ahead;
+//   - when ctx ends; the error also matches recipes.ErrNotAcquired if conflicting nodes were ahead, or
+//     framework.ErrNotConnected in an outage;
 //   - when the node cannot be created: framework.ErrNotConnected once the client's retry policy is
 //     exhausted, zk.ErrNoAuth, ... This includes creating it again after it was lost;
 //   - with framework.ErrClosed when the client is closed;

@@ -191,7 +191,7 @@ func (c *frontWaiter) warnIfTooMany() {
 // ended adds to an error that it ended a wait for other clients, if there was such a wait.
 func (c *frontWaiter) ended(ctx context.Context, err error) error {
 	if c.waited {
-		return queue.WaitError(ctx, c.busy, err)
+		return queue.WaitError(ctx, c.client, c.busy, err)
 	}
 	return err
 }

@@ -107,6 +107,28 @@ func deadlineInAnOutage(t *testing.T, k Kind) {
 	}
 }
 
+// outageDuringTheWait ends the wait while the client cannot know what is ahead of it.
+func outageDuringTheWait(t *testing.T, k Kind) {
+	s := newFixture(t, k)
+	holder := s.occupy(s.client())
+	opts, waits := testzk.Waiting(t)
+	client, p := s.proxied(append(opts, enduring())...)
+	ctx, pass := testzk.Deadline(testzk.Context(t))
+	late := testlock.StartUnder(s.t, ctx, s.lock(client).Acquire)
+	waits()
+	require.NoError(t, p.Refuse(true))
+	testzk.Eventually(t, func() bool { return !client.State().IsConnected() }, "the client notices the outage")
+	pass()
+	_, err := late.Wait()
+	require.ErrorIs(t, err, framework.ErrNotConnected)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
+	require.NoError(t, p.Refuse(false))
+	s.waits(0)
+	s.release(holder)
+	s.empty()
+}
+
 func closeOfTheClient(t *testing.T, k Kind) {
 	s := newFixture(t, k)
 	closing, err := framework.New(testzk.Connect(), enduring())

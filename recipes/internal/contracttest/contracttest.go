@@ -107,6 +107,7 @@ var properties = []property{
 	{name: "the context of the acquire does not bound the hold", check: contextOfTheAcquire},
 	{name: "deadline ends the wait", check: deadlineEndsTheWait},
 	{name: "deadline ends the wait in an outage", check: deadlineInAnOutage},
+	{name: "wait that an outage interrupts is not connected", check: outageDuringTheWait},
 	{name: "close of the client ends waits and holds", check: closeOfTheClient},
 
 	{name: "caller cancels at any step", virtual: true, check: callerCancels},

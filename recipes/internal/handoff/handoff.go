@@ -107,7 +107,7 @@ func (l *Lock) wait(ctx context.Context, w *localWaiter) (*ownership.Hold, error
 	}
 	busy := w.queue.busy()
 	if w.queue.cancel(w) {
-		return nil, l.CallerError(ctx, queue.WaitError(ctx, busy, ctxerr.Of(ctx)))
+		return nil, l.CallerError(ctx, queue.WaitError(ctx, l.Client, busy, ctxerr.Of(ctx)))
 	}
 	return l.accept(ctx, w, <-w.results) // a result was sent at the same time
 }
@@ -134,7 +134,7 @@ func (l *Lock) accept(ctx context.Context, w *localWaiter, r result) (*ownership
 	if !bridge.Of(l.Client).Go(func() { _ = r.hold.Release() }) {
 		_ = r.hold.Release() // sends nothing once the client is closed
 	}
-	return nil, l.CallerError(ctx, queue.WaitError(ctx, queue.ErrBusy, ctxerr.Of(ctx)))
+	return nil, l.CallerError(ctx, queue.WaitError(ctx, l.Client, queue.ErrBusy, ctxerr.Of(ctx)))
 }
 
 // join adds w to the localQueue of the lock. It makes one if there is none.

@@ -17,6 +17,7 @@ import (
 )
 
 func TestOnlyTheEndOfAContextMakesAWaitNotAcquired(t *testing.T) {
+	client := testzk.Connected(t, zktest.Start(t).Addr())
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, test := range map[string]struct {
@@ -29,14 +30,15 @@ func TestOnlyTheEndOfAContextMakesAWaitNotAcquired(t *testing.T) {
 		"refusal of the servers":   {t.Context(), zk.ErrNoAuth, false},
 		"session lost":             {t.Context(), framework.ErrSessionLost, false},
 		"refusal as context ended": {ended, zk.ErrNoAuth, true},
+		"not connected":            {ended, framework.ErrNotConnected, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := WaitError(test.ctx, ErrBusy, test.err)
+			err := WaitError(test.ctx, client, ErrBusy, test.err)
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.notAcquired, errors.Is(err, recipes.ErrNotAcquired), "%v", err)
 		})
 	}
-	require.NoError(t, WaitError(ended, ErrBusy, nil), "the wait has succeeded")
+	require.NoError(t, WaitError(ended, client, ErrBusy, nil), "the wait has succeeded")
 }
 
 func TestBusyLockIsNotAcquiredWhateverIsInTheWay(t *testing.T) {

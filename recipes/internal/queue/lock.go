@@ -164,10 +164,25 @@ func (l *Lock) CallerError(ctx context.Context, err error) error {
 }
 
 // WaitError adds ErrNotAcquired to an error by which the context has ended a wait, with what busy, an
-// ErrBusy, says was in the way. It returns nil for nil: a context that ends after the wait ends nothing.
-func WaitError(ctx context.Context, busy, err error) error {
-	if err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
-		return errtext.Because(notAcquired(busy), err)
+// ErrBusy, says was in the way. While the client is not connected, it adds framework.ErrNotConnected
+// instead: what was in the way may have been deleted meanwhile. It returns nil for nil: a context that
+// ends after the wait ends nothing.
+func WaitError(ctx context.Context, client *framework.Client, busy, err error) error {
+	switch {
+	case err == nil, errors.Is(err, framework.ErrNotConnected):
+		return err
+	case ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded):
+		return err
+	case !client.State().IsConnected():
+		return errtext.Because(notConnected(busy), err)
 	}
-	return err
+	return errtext.Because(notAcquired(busy), err)
+}
+
+// notConnected returns framework.ErrNotConnected with what ErrBusy says was in the way.
+func notConnected(busy error) error {
+	if why := (busyError{}); errors.As(busy, &why) {
+		return fmt.Errorf("%w, before that %s", framework.ErrNotConnected, why.why)
+	}
+	return framework.ErrNotConnected
 }

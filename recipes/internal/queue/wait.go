@@ -97,7 +97,7 @@ func (w *waiter) waitForNodesAhead(ctx context.Context, ahead nodesAhead) error 
 		}
 		switch {
 		case err != nil:
-			return WaitError(ctx, OwnNodes{w}.Busy(), err)
+			return WaitError(ctx, w.queue.client, OwnNodes{w}.Busy(), err)
 		case deleted && ahead.needsNoList():
 			return nil
 		case deleted && watched != ahead.predecessor:
@@ -106,7 +106,7 @@ func (w *waiter) waitForNodesAhead(ctx context.Context, ahead nodesAhead) error 
 			ahead, err = w.listQueue(ctx)
 		}
 		if err != nil {
-			return WaitError(ctx, OwnNodes{w}.Busy(), err)
+			return WaitError(ctx, w.queue.client, OwnNodes{w}.Busy(), err)
 		}
 	}
 	return nil
