@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -156,6 +160,52 @@ func Example_states() {
 	// suspended
 	// lost
 	// reconnected
+}
+
+// fragment suspended
+func untilSuspended(
+	ctx context.Context, client *framework.Client, mu *mutex.Mutex, do job,
+) error {
+	return mu.Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		stop := client.Listen(func(c framework.StateChange) {
+			if !c.State.IsConnected() {
+				cancel(errSuspended)
+			}
+		})
+		defer stop()
+		if !client.State().IsConnected() {
+			return errSuspended // it was before Listen
+		}
+		return do(ctx)
+	})
+}
+
+// end
+
+var errSuspended = errors.New("suspended")
+
+func TestJobEndsAtSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		require.NoError(t, err)
+		defer client.Close()
+		mu, err := mutex.New(client, "/locks/orders")
+		require.NoError(t, err)
+		begun := time.Now()
+		err = untilSuspended(t.Context(), client, mu, func(ctx context.Context) error {
+			srv.Client("a").Cut()
+			defer srv.Client("a").Heal()
+			<-ctx.Done()
+			require.Less(t, time.Since(begun), 15*time.Second, "a third of the session timeout, and not the hold's end")
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(t, err, errSuspended)
+		require.NoError(t, client.WaitConnected(t.Context()))
+		require.NoError(t, untilSuspended(t.Context(), client, mu, func(ctx context.Context) error { return ctx.Err() }))
+	})
 }
 
 // fragment outcomes
