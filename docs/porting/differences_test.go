@@ -204,7 +204,8 @@ func TestJobEndsAtSuspended(t *testing.T) {
 		})
 		require.ErrorIs(t, err, errSuspended)
 		require.NoError(t, client.WaitConnected(t.Context()))
-		require.NoError(t, untilSuspended(t.Context(), client, mu, func(ctx context.Context) error { return ctx.Err() }))
+		done := func(ctx context.Context) error { return ctx.Err() }
+		require.NoError(t, untilSuspended(t.Context(), client, mu, done))
 	})
 }
 
