@@ -4,11 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/fence"
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
@@ -21,10 +21,11 @@ func save(ctx context.Context, db *sql.DB, hold *recipes.Hold, id, state string)
 	if err != nil {
 		return err
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(errors.New("a later holder has written, or there is no such job"), err)
+	n, err := res.RowsAffected()
+	if err == nil && n == 0 {
+		return fence.ErrStale // a later holder has written, or there is no such job
 	}
-	return nil
+	return err
 }
 
 // end
@@ -55,7 +56,7 @@ func TestTokenAndGuardRefuseAFormerHolder(t *testing.T) {
 	later, err := mu.Acquire(ctx)
 	require.NoError(t, err)
 	require.NoError(t, save(ctx, db, later, "7", "done"))
-	require.ErrorContains(t, save(ctx, db, former, "7", "late"), "a later holder has written")
+	require.ErrorIs(t, save(ctx, db, former, "7", "late"), fence.ErrStale)
 	require.Error(t, publish(ctx, former, []byte("late")))
 	data, _, err := client.Get(ctx, "/service/config")
 	require.NoError(t, err)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 )
@@ -74,6 +75,28 @@ func processOrders(client *framework.Client, mu *mutex.Mutex) error {
 			return err
 		}
 	}
+}
+
+// end
+
+// fragment deploying-stop-leader
+func leadUntilStopped(client *framework.Client, election *leader.Election) error {
+	defer client.Close() // after the end of the term
+	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	err := election.Run(stop, func(ctx context.Context, t *leader.Term) error {
+		for ctx.Err() == nil { // until SIGTERM or a loss
+			// SIGTERM does not end the work, but a loss does.
+			if err := handle(t.Context(context.WithoutCancel(ctx)), t.Token()); err != nil {
+				return err
+			}
+		}
+		return context.Cause(ctx)
+	})
+	if stop.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // end
@@ -143,19 +166,14 @@ func TestReadinessFollowsTheServersAndLivenessDoesNot(t *testing.T) {
 	})
 }
 
-// handle is the work of processOrders in the test.
+// handle is the work of processOrders and leadUntilStopped in the tests.
 var handle func(ctx context.Context, token int64) error
 
-func TestSIGTERMEndsWaitsAndNotWork(t *testing.T) {
-	srv := zktest.Start(t)
-	client, other := connect(srv), connect(srv)
-	defer other.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	mu, err := mutex.New(client, "/lock")
-	require.NoError(t, err)
-	outer, stop := signal.NotifyContext(ctx, syscall.SIGTERM) // the process survives the signal
-	defer stop()
+// stopDuringWork sets handle to work that gets SIGTERM, and fails if the signal ends it.
+func stopDuringWork(t *testing.T) {
+	t.Helper()
+	outer, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM) // the process survives the signal
+	t.Cleanup(stop)
 	handle = func(ctx context.Context, token int64) error {
 		process, err := os.FindProcess(os.Getpid())
 		if err != nil {
@@ -170,13 +188,41 @@ func TestSIGTERMEndsWaitsAndNotWork(t *testing.T) {
 		}
 		return ctx.Err() // the work was not ended
 	}
+}
+
+func TestSIGTERMEndsWaitsAndNotWork(t *testing.T) {
+	srv := zktest.Start(t)
+	client, other := connect(srv), connect(srv)
+	defer other.Close()
+	mu, err := mutex.New(client, "/lock")
+	require.NoError(t, err)
+	stopDuringWork(t)
 	require.NoError(t, processOrders(client, mu))
 	require.Equal(t, framework.Closed, client.State())
 	lock, err := mutex.New(other, "/lock")
 	require.NoError(t, err)
-	hold, err := lock.TryAcquire(ctx)
+	hold, err := lock.TryAcquire(t.Context())
 	require.NoError(t, err, "the lock is free at once")
 	require.NoError(t, hold.Release())
+}
+
+func TestSIGTERMEndsATermAfterItsWork(t *testing.T) {
+	srv := zktest.Start(t)
+	client, other := connect(srv), connect(srv)
+	defer other.Close()
+	election, err := leader.New(client, "/leader", leader.WithLockDelay(time.Hour))
+	require.NoError(t, err)
+	stopDuringWork(t)
+	require.NoError(t, leadUntilStopped(client, election))
+	require.Equal(t, framework.Closed, client.State())
+	next, err := leader.NewLatch(other, "/leader", leader.WithLockDelay(time.Hour))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, next.Start(ctx))
+	_, err = next.Await(ctx)
+	require.NoError(t, err, "the next candidate need not wait: the term has ended in order")
+	require.NoError(t, next.Close())
 }
 
 func TestSecuredClientConnects(t *testing.T) {
