@@ -42,6 +42,7 @@ func render(scenarios []scenario, inProcess, onReal *run) string {
 	if rest.Len() > 0 {
 		fmt.Fprintf(&page, "\n## Not here\n\n%s", &rest)
 	}
+	page.WriteString(renderCampaigns(campaigns))
 	return page.String()
 }
 

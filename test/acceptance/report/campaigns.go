@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// campaign is a run that takes longer than the tests, and found no violation.
+type campaign struct {
+	date, commit string
+	command      string // that runs it again
+	faults       int    // of real servers, processes and links, that had an effect
+	seeds        int    // of simulations
+	says         string // what else was counted
+}
+
+// campaigns are the longest runs of each kind.
+var campaigns = []campaign{}
+
+const campaignText = `
+## The longest campaigns
+
+These runs take too long for the tests. Each found no violation of what [Guarantees](guarantees.md) promises: two valid
+holds, a token that does not grow, too many permits, an addition that is applied twice or lost, a cache that differs from
+the servers, a node without an owner. ` + "`make siege`" + ` besieges real servers, of three and of five, with faults of
+servers, processes and links. A fault counts if it had an effect. ` + "`make swarm`" + ` runs all recipes on the server of
+[zktest](../zktest) in virtual time, each seed with its own faults.
+
+| Date | Commit | Command | Faults | Seeds | Counted |
+|---|---|---|---|---|---|
+`
+
+// renderCampaigns returns the section of the campaigns, or "" if there are none.
+func renderCampaigns(all []campaign) string {
+	if len(all) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	text.WriteString(campaignText)
+	faults, seeds := 0, 0
+	for _, c := range all {
+		fmt.Fprintf(&text, "| %s | %s | `%s` | %s | %s | %s |\n",
+			c.date, c.commit, c.command, number(c.faults), number(c.seeds), cell(c.says))
+		faults, seeds = faults+c.faults, seeds+c.seeds
+	}
+	fmt.Fprintf(&text, "\nIn all %s faults and %s seeds.\n", number(faults), number(seeds))
+	return text.String()
+}
+
+// number returns n with a comma after each three digits, or "" for 0.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
