@@ -70,7 +70,7 @@ func (c *contact) setTimeouts(asked, granted time.Duration) {
 func (c *contact) restart(sent Stamp) {
 	c.answered = append(c.answered[:0], exchange{sent, sent.Add(-c.reportDelay)})
 	c.countsFrom, c.timeout, c.unconfirmed = sent, c.granted, Stamp{}
-	c.even = c.reportDelay <= c.interval
+	c.even = true
 }
 
 // reconnect records a connection that the word of one server does not confirm. The connection
@@ -100,11 +100,35 @@ func (c *contact) add(sent, received Stamp) {
 	if sent.Since(reported) > c.interval {
 		from = reported.Add(c.interval)
 	}
-	c.even = c.reportDelay <= c.interval && sent.Since(reported) <= 2*c.interval
+	c.even = sent.Since(reported) <= 2*c.interval
 	if from.After(c.countsFrom) {
 		c.countsFrom = from
 	}
 	if last := c.answered[len(c.answered)-1]; sent.Since(last.sent) >= c.interval/samples {
 		c.answered = append(c.answered, exchange{sent, received})
 	}
+}
+
+// untilHeartbeat returns the time from now until the next heartbeat is due, after one that was sent at
+// last. A negative time means that it is overdue.
+//
+// A heartbeat can move countsFrom only if an earlier request was answered reportDelay before it. So
+// while replies do not come in an even stream, a heartbeat is due reportDelay after a reply, unless
+// one was sent since. More heartbeats would show no more. If the servers are late because they have
+// too many requests, they would make the replies later still.
+func (c *contact) untilHeartbeat(last, now Stamp) time.Duration {
+	interval := c.interval - c.granted/intervalCut
+	due, soonest := interval-now.Since(last), interval/4-now.Since(last)
+	switch {
+	case c.reportDelay > c.interval:
+		return soonest // even prompt replies show only what is two intervals old
+	case c.even:
+		return due
+	}
+	for _, x := range c.answered {
+		if last.sinceAwake(x.received) < c.reportDelay {
+			return min(due, max(soonest, c.reportDelay-now.sinceAwake(x.received)))
+		}
+	}
+	return due
 }

@@ -3,7 +3,8 @@ package conn
 import "time"
 
 // A heartbeat is a request that only the ZooKeeper leader can answer. One is sent in each sixth of
-// the session timeout, and four times as many while replies do not come in an even stream.
+// the session timeout. While replies do not come in an even stream, one more is sent an eighth of
+// the timeout after a reply (contact.untilHeartbeat).
 //
 // The interval is a thousandth of the timeout shorter. Otherwise a heartbeat would be due at the
 // same moment as the end of the reply limit of the one before, and chance would decide which comes
@@ -14,7 +15,7 @@ const (
 )
 
 // maxTimer is the longest wait before the time is compared again. Timers do not run while a machine
-// is suspended. Besides, replies may stop coming in an even stream, which shortens the interval.
+// is suspended.
 const maxTimer = time.Second
 
 // Contact is a moment from which a session timeout counts. The session can be relied on for a part
@@ -76,7 +77,7 @@ func (c *Conn) keepAlive(l *link) {
 			}
 			due = c.untilHeartbeat()
 		}
-		timer.Reset(max(min(due, maxTimer), time.Millisecond))
+		timer.Reset(max(due, time.Millisecond))
 		select {
 		case <-timer.C:
 		case <-l.closed:
@@ -85,16 +86,13 @@ func (c *Conn) keepAlive(l *link) {
 	}
 }
 
-// untilHeartbeat returns the time until the next heartbeat is due.
+// untilHeartbeat returns the time until the next heartbeat is due, or until that is to be computed
+// again, whichever is earlier. A reply that arrives meanwhile makes a heartbeat due reportDelay later
+// at the earliest.
 func (c *Conn) untilHeartbeat() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	timeout := c.info.Timeout
-	interval := timeout/heartbeatsPerTimeout - timeout/intervalCut
-	if !c.contact.even {
-		interval /= 4
-	}
-	return max(interval, time.Millisecond) - c.lastHeartbeat.Elapsed()
+	return min(c.contact.untilHeartbeat(c.lastHeartbeat, Now()), maxTimer, c.contact.reportDelay)
 }
 
 // noteAnswer records that the ZooKeeper leader has answered a request that was sent at the given
