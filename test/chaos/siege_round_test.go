@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -278,10 +279,19 @@ func (s *siege) waitReady() error {
 	return s.ensemble.WaitReady(ctx)
 }
 
+// startServer starts a server, and repairs it first if its last transaction log is empty.
 func (s *siege) startServer(server *ensemble.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), recoveryBound)
 	defer cancel()
-	require.NoError(s.t, server.Start(ctx))
+	n := 0
+	s.total.set(func() { n = s.total.repairs })
+	folder := filepath.Join(s.record.dir, fmt.Sprintf("damaged-%d-server-%d", n, server.ID()))
+	file, err := startRepaired(ctx, server, folder)
+	require.NoError(s.t, err)
+	if file != "" {
+		s.note("server %d is repaired: %s was empty", server.ID(), file)
+		s.total.set(func() { s.total.repairs++ })
+	}
 }
 
 // restartServers ends an election that does not end by itself. After several faults a follower may

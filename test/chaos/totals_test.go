@@ -19,6 +19,7 @@ type totals struct {
 	mu        sync.Mutex
 	ensembles map[string]int // by the number of servers
 	givenUp   int            // because the servers had lost transactions
+	repairs   int            // of servers whose last transaction log was empty
 	rounds    int
 	grants    map[string]int // of valid holds, by kind
 	lost      map[string]int // of holds, by kind
@@ -85,13 +86,14 @@ func (s *totals) isEmpty() error {
 func (s *totals) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("ensembles: %s, %d given up because they lost transactions; %d rounds; "+
+	return fmt.Sprintf("ensembles: %s, %d given up because they lost transactions; "+
+		"%d servers repaired whose last log was empty; %d rounds; "+
 		"%d grants: %s; lost: %s; %d guarded writes, %d of them read; %d additions and %d unknown; "+
 		"%d changes of the limit; caches: %d events, %d versions of nodes; "+
 		"persistent watches: %d events of %d changes, %d gaps; %d faults of %d tried: %s; "+
 		"%d elections of servers cut; longest recovery %v",
-		counts(s.ensembles), s.givenUp, s.rounds, sum(s.grants), counts(s.grants), counts(s.lost), s.writes, s.read,
-		s.added, s.unknown, s.limits, s.events, s.versions, s.told, s.marks, s.gaps,
+		counts(s.ensembles), s.givenUp, s.repairs, s.rounds, sum(s.grants), counts(s.grants), counts(s.lost),
+		s.writes, s.read, s.added, s.unknown, s.limits, s.events, s.versions, s.told, s.marks, s.gaps,
 		s.faultCountLocked(), sum(s.tried), counts(s.faults), s.elections, s.recovery.Round(time.Millisecond))
 }
 
@@ -113,11 +115,11 @@ func (s *totals) verdict(seed uint64, failed bool) string {
 
 func TestVerdictIsOneLineWithTheSeedAndTheCounts(t *testing.T) {
 	s := newTotals()
-	s.set(func() { s.ensembles["of 3"], s.rounds, s.recovery = 2, 7, 1500*time.Millisecond })
+	s.set(func() { s.ensembles["of 3"], s.repairs, s.rounds, s.recovery = 2, 3, 7, 1500*time.Millisecond })
 	s.fault("leader killed")
 	passed := s.verdict(42, false)
 	for _, part := range []string{
-		"passed", "seed 42", "2 of 3", "7 rounds", "1 leader killed", "longest recovery 1.5s",
+		"passed", "seed 42", "2 of 3", "3 servers repaired", "7 rounds", "1 leader killed", "longest recovery 1.5s",
 	} {
 		require.Contains(t, passed, part)
 	}
