@@ -50,7 +50,8 @@
 //     last; no closed one is; and the view of the group has the members and nothing else.
 //
 // Servers that lose transactions, as ZooKeeper 3.8.0 sometimes does, are given up, and what was
-// wrong with them shows nothing. Plain connections find that out.
+// wrong with them shows nothing. Plain connections find that out. A server that does not start because
+// its last transaction log is empty is started without that file, and counted.
 //
 // That must be so within the session timeouts and a bound for hangs. No check depends on how fast
 // the machine is.
