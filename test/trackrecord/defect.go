@@ -20,6 +20,7 @@ type way string
 const (
 	simulated  way = "simulation"
 	besieged   way = "siege"
+	tried      way = "trial"
 	onServers  way = "real servers"
 	attacked   way = "attack"
 	hostile    way = "hostile server"
@@ -35,6 +36,7 @@ var ways = []struct {
 }{
 	{simulated, "random faults in virtual time, on the in-process server"},
 	{besieged, "hours of random faults on three real servers, and a check of what is left"},
+	{tried, "programs ported from Curator, and others, written with the documentation alone"},
 	{attacked, "a test that was written to break one guarantee"},
 	{onServers, "a workload on real servers, compared with what is promised"},
 	{hostile, "a server that breaks the protocol"},

@@ -209,6 +209,20 @@ var defects = []defect{
 		says: "Created /below/told",
 	},
 	{
+		name: "busy-in-an-outage", found: tried, commit: "082a678",
+		text: "An acquire that had waited behind a holder when an outage began reported a busy lock, and not " +
+			"the outage.",
+		folder: "recipes/mutex", tests: "^TestContract$/wait_that_an_outage",
+		says: "framework: not connected",
+	},
+	{
+		name: "heartbeats-of-an-overload", found: simulated, commit: "020bcaa",
+		text: "Clients with late replies sent a server more heartbeats than it could answer, until all sessions " +
+			"were lost.",
+		folder: "framework/internal/conn", tests: "^TestSessionsWithLateRepliesDoNotOverloadTheServer$",
+		says: "is lost after",
+	},
+	{
 		name: "session-that-is-closing", found: read, commit: "f87bf13",
 		text: "The servers could end a session that was being closed while a goroutine still relied on " +
 			"it.",

@@ -21,11 +21,11 @@ var campaigns = []campaign{}
 const campaignText = `
 ## The longest campaigns
 
-These runs take too long for the tests. Each found no violation of what [Guarantees](guarantees.md) promises: two valid
-holds, a token that does not grow, too many permits, an addition that is applied twice or lost, a cache that differs from
-the servers, a node without an owner. ` + "`make siege`" + ` besieges real servers, of three and of five, with faults of
-servers, processes and links. A fault counts if it had an effect. ` + "`make swarm`" + ` runs all recipes on the server of
-[zktest](../zktest) in virtual time, each seed with its own faults.
+These runs take too long for the tests. Each found no violation of what [Guarantees](guarantees.md) promises: two
+valid holds, a token that does not grow, too many permits, an addition that is applied twice or lost, a cache that
+differs from the servers, a node without an owner. ` + "`make siege`" + ` besieges real servers, of three and of five,
+with faults of servers, processes and links. A fault counts if it had an effect. ` + "`make swarm`" + ` runs all
+recipes on the server of [zktest](../zktest) in virtual time, each seed with its own faults.
 
 | Date | Commit | Command | Faults | Seeds | Counted |
 |---|---|---|---|---|---|
