@@ -101,7 +101,7 @@ func checkCall(ctx context.Context, c *framework.Client, path string) error {
 	case ctx == nil:
 		return framework.ErrNilContext
 	case ctx.Err() != nil:
-		return ctxerr.Of(ctx)
+		return fmt.Errorf("%s: %w", path, ctxerr.Of(ctx))
 	}
 	if err := bridge.Of(c).Validate(); err != nil {
 		return err

@@ -141,7 +141,7 @@ func (n *Node) check(ctx context.Context) error {
 	case ctx == nil:
 		return framework.ErrNilContext
 	case ctx.Err() != nil:
-		return ctxerr.Of(ctx)
+		return fmt.Errorf("%s: %w", n.path, ctxerr.Of(ctx))
 	}
 	return nil
 }
