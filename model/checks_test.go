@@ -2,6 +2,20 @@
 
 package model
 
+// small are the smallest runs of each model, which "make model-quick" checks.
+var small = []check{
+	{"a broken connection", "mutex", "-DLOSSES=0", nothing},
+	{"a lost session", "mutex", "-DDROPS=0", nothing},
+	{"a session expires before the deadline", "mutex", "-DNO_DEADLINE", exclusion},
+	{"a broken connection", "rwlock", "-DLOSSES=0", nothing},
+	{"no list after a writer's deletion", "rwlock",
+		"-DCLIENTS=3 -DDROPS=0 -DLOSSES=0 -DNO_LIST_AFTER_WRITER", exclusion},
+	{"a broken connection", "semaphore", "-DLOSSES=0", nothing},
+	{"a session expires before the deadline", "semaphore", "-DNO_DEADLINE", permits},
+	{"a broken connection", "multilock", "-DLOSSES=0", nothing},
+	{"a session expires before the deadline", "multilock", "-DNO_DEADLINE", exclusion},
+}
+
 var ofMutex = []check{
 	// The algorithm as it is. With IMPATIENT, client 1 may give up at any time.
 	{"three clients, a broken connection", "mutex", "-DCLIENTS=3 -DIMPATIENT=2 -DDROPS=1 -DLOSSES=0", nothing},
@@ -59,9 +73,9 @@ var ofSemaphore = []check{
 	{"all clients can hold", "semaphore", "-DCLIENTS=3 -DLIMIT=2 -DWITNESS -DLOSSES=0", witness},
 	{"a session expires before the deadline", "semaphore", "-DNO_DEADLINE", permits},
 	{"no sync: the check of the version suffices", "semaphore",
-		"-DFOLLOWER -DLAG=3 -DNO_SYNC -DDROPS=2 -DLOSSES=0 -DEXCLUSION_ONLY", nothing},
+		"-DFOLLOWER -DLAG=3 -DNO_SYNC -DMANYNODES -DDROPS=2 -DLOSSES=0 -DEXCLUSION_ONLY", nothing},
 	{"no sync and no check of the version", "semaphore",
-		"-DFOLLOWER -DLAG=3 -DNO_SYNC -DNO_CHECK -DDROPS=2 -DLOSSES=0 -DEXCLUSION_ONLY", permits},
+		"-DFOLLOWER -DLAG=3 -DNO_SYNC -DNO_CHECK -DMANYNODES -DDROPS=2 -DLOSSES=0 -DEXCLUSION_ONLY", permits},
 }
 
 var endless = []check{

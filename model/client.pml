@@ -3,13 +3,21 @@
  *
  * A model defines
  *   OWN           the set of the own nodes, of which own is the first
- *   FINDAHEAD     sets hit to the conflicting nodes ahead of them in the list v
+ *   FINDAHEAD     sets hit to the places of the conflicting nodes ahead of them in the list v
+ *   FINDAT        sets low to the node at place j; may be missing: the place of a node is its number
  *   GRANTS        whether the deletion of the target grants the lock; single: no other one conflicts
  *   RELIST        0, or 1 if the client watches the predecessor, and not the node before it
  *   GRANTED       what is asserted when a hold begins
  *   WHILEHOLDING  what a holder may do, as options of an if
+ *   QUEUES        a file with the steps between the create and the front of several queues; may be missing
  *   STEPS         a file with the steps of such options; may be missing
+ *   RESEND        the step that sends a transaction of the lock again, because its node was not found on
+ *                 the connection after the one on which the answer was lost; may be missing
+ *   FOUND         what follows if that node, low, was found
  *   GATE          a file with the steps between the front of the queue and the hold; may be missing
+ *   LEFTFRONT     what a client does that is not at the front any more
+ *   ALSOARMED     whether the client knows that more than nodes is watched; DISARM forgets that, NOTE is what
+ *                 a message says of it
  *   BEGIN         the label of the first step
  */
 
@@ -17,9 +25,52 @@
 #define BEGIN enqueue
 #endif
 
+#ifndef FINDAT
+#define FINDAT low = j
+#endif
+
+#ifndef RESEND
+#define resends false
+#endif
+
+#ifndef NOTE
+#define NOTE
+#endif
+#ifndef LEFTFRONT
+#define LEFTFRONT first = false
+#endif
+#ifndef ALSOARMED
+#define ALSOARMED(c) false
+#define DISARM(c) skip
+#endif
+
 #ifndef PERMITS
 #define PERMITS 0 /* the nodes that are permits of a semaphore */
 #endif
+
+/*
+ * The answer that the target is missing, and that to the read of the own node, show that the own node has
+ * existed for longer if they came on one connection. In walks the code sends the second read again before it has
+ * another connection. So it cannot tell. Otherwise it may send it later, which shows that the own node exists.
+ */
+#ifdef WALK
+#define MISSING 2
+#define Gone byte
+#define before_own(g, asks) (g == MISSING && asks)
+#else
+#define MISSING true
+#define Gone bool
+#define before_own(g, asks) false
+#endif
+
+#ifdef QUEUES
+#define LISTS(c) lists_behind(c); working(true)
+#define CREATING (named && own == NONE) /* the code deletes the nodes of such a create one by one */
+#else
+#define CREATING false
+#define LISTS(c) requests[c]!list(0)
+#define removal(c) requests[c]!remove(low)
+#define unremoved bit(v)
 
 /* forget_target forgets what the client waits for. */
 #define forget_target \
@@ -33,26 +84,38 @@
 	asksAhead = false; \
 	both = false
 
+/* lost_answers is what is read again after a reconnect. */
+#define lost_answers \
+	certain = certain && !before_own(gone, asksOwn); \
+	asksTarget = asksTarget || asksAhead && target != NONE; \
+	asksAhead = false; \
+	both = false
+#define read_later(c) (asksTarget && target != NONE -> bit(target) : \
+	(asksOwn && !asksTarget && own != NONE -> bit(own) : 0))
 #define own_watched (armed[c] & bit(own))
+#endif
 
 /* clear forgets a message, which makes fewer states. */
 #define clear m = 0; v = 0
 
 /* note records what a message says of watches. A watch from before a reconnect does not tell an order. */
+#ifndef QUEUES
 #define note \
 	if \
 	:: m == there -> armed[c] = armed[c] | bit(v) \
 	:: m == deleted -> \
-		gone = gone || v == target; \
+		gone = (v == target -> true : gone); \
 		certain = (v == target -> !(stale[c] & bit(v)) : certain); \
 		armed[c] = armed[c] & ~(FORGETTABLE); \
 		stale[c] = stale[c] & ~bit(v) \
+	NOTE \
 	:: else \
 	fi
 #ifdef IGNORE_OWN
 #define FORGETTABLE (v == own -> 0 : bit(v))
 #else
 #define FORGETTABLE bit(v)
+#endif
 #endif
 
 /* broken is the option of a step that waits for a reply. */
@@ -67,24 +130,32 @@ byte grants;
 proctype Client(byte c)
 {
 	mtype m;
-	byte v;
+	Set v;
 	byte own = NONE;     /* the own node */
+	Set garbage;         /* nodes to delete */
+#ifndef QUEUES
 	byte target = NONE;  /* the node that is watched */
-	byte garbage;        /* nodes to delete */
 	byte ahead = NONE;   /* the predecessor */
 	bool single;         /* the target is the only conflicting node ahead */
-	bool gone;           /* the target does not exist */
+	Gone gone;           /* the target does not exist */
 	bool certain;        /* the own node has existed for longer than the target */
 	bool asksTarget;     /* a read of the target is not answered */
 	bool asksOwn;        /* a read of the own node is not answered */
 	bool asksAhead;      /* a read of the predecessor, sent behind a list, is not answered */
 	bool both;           /* the reads of the target and the own node were sent together */
+#endif
 	bool unanswered;     /* a create had no answer */
+#ifdef RESEND
+	bool resends;        /* a transaction of the lock has no answer */
+#endif
 	bool leaving;        /* the client has given up or released */
 	bool held;
 	bool named;          /* a create was sent */
 	bool first;          /* the client of a semaphore has been at the front of the queue */
 	bool queued;         /* the client must enter the queue */
+#ifdef WALK
+	bool insync;         /* the sync of the connection is answered */
+#endif
 #ifdef LOCALS
 	LOCALS
 #endif
@@ -95,7 +166,7 @@ proctype Client(byte c)
 	/* A new attempt, with a new GUID. */
 begin:	atomic {
 		own = NONE;
-		target = NONE;
+		forget_target;
 		named = false;
 		attempt[c] = 0;
 		if
@@ -103,7 +174,7 @@ begin:	atomic {
 		:: else
 		fi;
 #ifdef WALK
-		leaving = leaving || wish[c];
+		leaving = leaving || wants(c);
 #endif
 		if
 		:: leaving -> goto finish
@@ -115,7 +186,7 @@ begin:	atomic {
 	/* A create, and a list right behind it. */
 enqueue:	atomic {
 		if
-		:: up[c] -> requests[c]!create(0); requests[c]!list(0); named = true
+		:: up[c] -> requests[c]!create(0); LISTS(c); named = true
 		:: broken
 		fi
 	}
@@ -124,7 +195,7 @@ naming:	atomic {
 		if
 		:: inbox[c]?m, v ->
 			if
-			:: m == created -> own = v; attempt[c] = 0; clear
+			:: m == created -> own = v; attempt[c] = 0; working(false); clear
 			:: else -> clear; goto naming
 			fi
 		:: broken
@@ -136,6 +207,9 @@ naming:	atomic {
 		fi
 	}
 
+#ifdef QUEUES
+#include QUEUES
+#else
 listing:	atomic {
 		if
 		:: inbox[c]?m, v ->
@@ -168,9 +242,10 @@ listing:	atomic {
 						j--;
 						if
 						:: hit & bit(j) ->
+							FINDAT;
 							if
-							:: target == NONE -> target = j; ahead = j; single = true
-							:: else -> single = false; target = (RELIST -> target : j); break
+							:: target == NONE -> target = low; ahead = low; single = true
+							:: else -> single = false; target = (RELIST -> target : low); break
 							fi
 						:: else
 						fi
@@ -241,7 +316,7 @@ wait:	atomic {
 			:: else
 			fi;
 			if
-			:: m == missing && v == target -> gone = true; certain = !(stale[c] & bit(own))
+			:: m == missing && v == target -> gone = MISSING; certain = !(stale[c] & bit(own))
 #ifdef IGNORE_OWN
 			:: m == missing && v == own -> armed[c] = armed[c] | bit(own)
 #else
@@ -297,10 +372,11 @@ resend:	atomic {
 		:: (asksTarget || asksOwn) && broken
 		fi
 	}
+#endif
 
 requeue: /* The own node was deleted: to the end of the queue. */
 	atomic {
-		first = false;
+		LEFTFRONT;
 		own = NONE;
 		named = false;
 		forget_target;
@@ -355,7 +431,7 @@ hold:	atomic {
 	/* Also of an acquire that has given up, and of one whose node is not known. */
 release:	atomic {
 		held = false;
-		first = false;
+		LEFTFRONT;
 		forget_target;
 		if
 		:: own != NONE ->
@@ -371,18 +447,26 @@ release:	atomic {
 
 	/* Deletes nodes until the servers have confirmed it. */
 cleanup:	atomic {
+		working(garbage && up[c] || resends);
 		if
-		:: garbage && up[c] -> d_step { lowest(garbage); requests[c]!remove(low) }
+		:: garbage && up[c] -> d_step { lowest(garbage); removal(c) }
 		:: garbage && broken
 		:: !garbage && leaving -> goto finish
-		:: !garbage && !leaving && held -> goto hold
+#ifdef RESEND
+		:: !garbage && !leaving && resends -> goto RESEND
+#endif
+		:: !garbage && !leaving && held && !resends -> turned(c); goto hold
 		:: !garbage && !leaving && !held && own == NONE -> goto begin
+#ifdef QUEUES
+		:: in_queue -> goto resume
+#else
 		:: in_queue && target == NONE && !(PERMITS & bit(own)) && !first -> goto again
 #ifdef GATE
-		:: in_queue && target == NONE && !(PERMITS & bit(own)) && first -> goto counting
+		:: in_queue && target == NONE && !(PERMITS & bit(own)) && first && !resends -> goto atFront
 #endif
 		:: in_queue && target == NONE && (PERMITS & bit(own)) -> goto grant
 		:: in_queue && target != NONE -> goto resend
+#endif
 		fi
 	}
 
@@ -390,13 +474,16 @@ removing:	atomic {
 		if
 		:: inbox[c]?m, v ->
 			if
-			:: m == removed -> garbage = garbage & ~bit(v); clear; goto cleanup
+			:: m == removed -> garbage = garbage & ~(unremoved); clear; goto cleanup
+#ifdef QUEUES
+			:: m == refused -> garbage = garbage & ~bit(v); clear; goto cleanup
+#endif
 			:: m == deleted && v == own && own != NONE && held ->
 				holders = holders & ~bit(c);
 				leaving = true;
 				held = false;
 				own = NONE
-			:: m == deleted && v == own && own != NONE && !held -> own = NONE; named = false
+			:: m == deleted && v == own && own != NONE && !held && !first -> own = NONE; named = false
 			:: else
 			fi;
 			note;
@@ -411,23 +498,25 @@ reconnect:	atomic {
 #ifdef WALK
 		if
 		:: !up[c] && dials[c]
-		:: !up[c] && wish[c] && !leaving && own != NONE ->
+		:: !up[c] && wants(c) && !leaving && own != NONE ->
 			holders = holders & ~bit(c);
 			leaving = true;
 			goto release
-		:: !up[c] && wish[c] && !leaving && own == NONE -> leaving = true; goto reconnect
+		:: !up[c] && wants(c) && !leaving && own == NONE -> leaving = true; goto reconnect
 		fi;
 #else
 		!up[c] && (room || !late[c]);
+#endif
+#ifdef WALK
+		insync = false;
+		working(resends || CREATING);
+		garbage = (named && own == NONE && leaving -> 0 : garbage); /* it is looked for again */
 #endif
 		unanswered = unanswered || (named && own == NONE);
 		/* The reads that were not answered are sent again, and the list. The watches are set again. */
 		if
 		:: own == NONE -> forget_target
-		:: else ->
-			asksTarget = asksTarget || asksAhead && target != NONE;
-			asksAhead = false;
-			both = false
+		:: else -> lost_answers
 		fi;
 		if
 		:: lost[c] || expired[c] ->
@@ -443,8 +532,12 @@ reconnect:	atomic {
 			garbage = 0;
 			unanswered = false;
 			named = false;
-			first = false;
+			LEFTFRONT;
+			DISARM(c);
 			forget_target;
+#ifdef RESEND
+			resends = false;
+#endif
 			if
 			:: held || leaving -> held = false; leaving = true; goto finish
 			:: else
@@ -455,10 +548,17 @@ reconnect:	atomic {
 #ifndef NO_SYNC
 			requests[c]!sync(0);
 #endif
+			/* Also a watch whose read waits for the connection, as far as the client knows. */
 			stale[c] = armed[c];
+			if
+			:: stale[c] = stale[c] | read_later(c)
+#ifndef WALK
+			:: read_later(c) -> skip
+#endif
+			fi;
 #ifndef OLD_WATCHES
 			if
-			:: armed[c] -> requests[c]!rewatch(0)
+			:: armed[c] || ALSOARMED(c) -> requests[c]!rewatch(0)
 			:: else
 			fi
 #endif
@@ -469,18 +569,21 @@ reconnect:	atomic {
 synchronized: atomic {
 		if
 #ifdef WALK /* The code looks for other nodes while it goes on. */
-		:: !(named && own == NONE) -> goto cleanup
+		:: !(named && own == NONE) && !resends -> goto cleanup
 #else
 		:: !unanswered -> goto cleanup
 #endif
 		:: else
 		fi;
 		if
-#ifdef WALK /* The search is one step, once the sync is answered. */
+#ifdef WALK /* The search is one step, once the sync and the events behind it have arrived. */
 		:: inbox[c]?m, v ->
+			insync = insync || m == synced;
+			note;
+			clear;
 			if
-			:: m == synced -> clear; v = seen[at[c]]; goto search
-			:: else -> note; clear; goto synchronized
+			:: insync && empty(replies[c]) -> insync = false; v = seen[at[c]]; goto search
+			:: !insync || nempty(replies[c]) -> goto synchronized
 			fi
 #else
 		:: up[c] -> requests[c]!list(0)
@@ -504,13 +607,21 @@ looking:	atomic {
 search:	atomic {
 		d_step {
 #ifdef WALK
-			leaving = leaving || wish[c];
+			leaving = leaving || wants(c);
 #endif
 			if
 			:: own == NONE && named && !leaving && (v & attempt[c]) ->
 				lowest(v & attempt[c]);
 				own = low;
 				attempt[c] = 0
+#ifdef RESEND
+			:: resends && !leaving && (v & attempt[c]) ->
+				lowest(v & attempt[c]);
+				attempt[c] = 0;
+				resends = false;
+				FOUND
+			:: resends && leaving -> resends = false
+#endif
 			:: else
 			fi;
 			garbage = garbage | (v & current[c] & ~((own == NONE) -> 0 : OWN));
@@ -529,6 +640,8 @@ finish:	atomic {
 			dropReplies(c);
 			armed[c] = 0;
 			stale[c] = 0;
+			DISARM(c);
+			UNWATCH(c);
 			watches[c] = 0
 		}
 		held = false;
@@ -565,6 +678,9 @@ init
 		run Restore();
 #endif
 #ifdef WALK
+#ifdef QUEUES
+		run Drain() priority 5;
+#endif
 		started = true;
 #endif
 		k = 0

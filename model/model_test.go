@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,20 +36,29 @@ type check struct {
 }
 
 func TestModel(t *testing.T) {
-	for _, group := range [][]check{ofMutex, ofRWLock, ofSemaphore, ofMultilock} {
-		for _, c := range group {
-			t.Run(c.model+"/"+c.name, func(t *testing.T) {
-				t.Parallel()
-				c.run(t)
-			})
-		}
+	runAll(t, slices.Concat(ofMutex, ofRWLock, ofSemaphore, ofMultilock), "-O1")
+}
+
+func TestSmallModel(t *testing.T) { runAll(t, small, "-O0") }
+
+// runAll runs the checks. Without optimization a verifier is compiled in less time, and runs for longer.
+func runAll(t *testing.T, checks []check, optimization string) {
+	t.Helper()
+	for _, c := range checks {
+		t.Run(c.model+"/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, optimization)
+		})
 	}
 }
 
 // run checks the model. Where no violation is wanted, all states within the bounds must have been
 // visited. A violation must be the wanted one.
-func (c check) run(t *testing.T) {
-	v := c.verifier(t, "-DSAFETY")
+func (c check) run(t *testing.T, optimization string) {
+	if c.want != nothing {
+		optimization = "-O0" // a violation is found soon
+	}
+	v := c.verifier(t, "-DSAFETY", optimization)
 	args := []string{"-m10000"}
 	if strings.Contains(c.defines, "EXCLUSION_ONLY") {
 		args = append(args, "-E") // a client may be stuck
@@ -69,7 +79,7 @@ func TestNoRunIsEndless(t *testing.T) {
 	for _, c := range endless {
 		t.Run(c.model+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
-			requireComplete(t, c.verifier(t, "-DNP").search("-m10000", "-l"))
+			requireComplete(t, c.verifier(t, "-DNP", "-O1").search("-m10000", "-l"))
 		})
 	}
 }
@@ -95,11 +105,11 @@ type verifier struct {
 }
 
 // verifier compiles the model. It may take 4 GB of memory.
-func (c check) verifier(t *testing.T, kind string) verifier {
+func (c check) verifier(t *testing.T, kind, optimization string) verifier {
 	v := verifier{c, t, copyOfModels(t)}
 	v.command("spin", append(strings.Fields(c.defines), "-a", c.model+".pml")...)
 	require.FileExists(t, filepath.Join(v.dir, "pan.c"))
-	v.command("gcc", "-O1", "-w", kind, "-DCOLLAPSE", "-DNOFAIR", "-DMEMLIM=4000", "-DVECTORSZ=1024",
+	v.command("gcc", optimization, "-w", kind, "-DCOLLAPSE", "-DNOFAIR", "-DMEMLIM=4000", "-DVECTORSZ=1024",
 		"-o", "pan", "pan.c")
 	return v
 }

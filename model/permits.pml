@@ -1,42 +1,105 @@
 /* The steps of a client of a semaphore, at the front of the queue and before it enters the queue. */
 
-counting: /* The permits, with a watch. After a refusal, after a sync. */
 	atomic {
 		first = true;
-		forget_count;
+		mustList = true;
+		goto counting
+	}
+
+atFront: /* What there is still to do, also on a new connection. */
+	atomic {
 		if
-		:: up[c] && !proves -> requests[c]!special(COUNT)
-		:: up[c] && proves -> requests[c]!sync(0); requests[c]!special(COUNT)
+		:: asksOwn && up[c] -> requests[c]!watch(own); goto awaitChange
+		:: !asksOwn && mustList -> goto counting
+		:: !asksOwn && !mustList -> goto awaitChange
+		:: asksOwn && broken
+		fi
+	}
+
+counting: /* The permits, with a watch. After a refusal, after a sync. */
+	atomic {
+		if
+		:: up[c] && !proves -> goto count
+#ifdef WALK /* The sync is one step with the list, once what is on its way has arrived. */
+		:: up[c] && proves && empty(replies[c]) -> goto count
+		:: up[c] && proves && nempty(replies[c]) -> skip
+#else
+		:: up[c] && proves -> requests[c]!sync(0)
+#endif
 		:: broken
 		fi
 	}
 
-counted: atomic {
+synchronizing:
+	atomic {
+		if
+		:: inbox[c]?m, v ->
+#ifdef WALK
+			note;
+			clear;
+			goto counting
+#else
+			if
+			:: m == synced -> clear
+			:: else -> note; clear; goto synchronizing
+			fi
+#endif
+		:: broken
+		:: (IMPATIENT & bit(c)) && wants(c) -> leaving = true; goto release
+		fi
+	}
+
+count:	atomic {
+		if
+		:: up[c] -> fired = false; listing_permits(true); requests[c]!special(COUNT)
+		:: broken
+		fi
+	}
+
+awaitCount: atomic {
 		if
 		:: inbox[c]?m, v ->
 			if
-			:: m == listed -> room_left = ones(v & permits) < LIMIT
-			:: m == deleted && v == own -> m = 0; v = 0; forget_count; goto requeue
-			:: m == deleted && v != own -> changed = true
-			:: m == proof -> answered = true
-			:: else
+			:: m == counted -> mustList = false; listing_permits(false); armedPermits[c] = true
+			:: else -> note; clear; goto awaitCount
 			fi
 		:: broken
-		:: (IMPATIENT & bit(c)) && wants(c) -> leaving = true; forget_count; proves = false; goto release
+		:: (IMPATIENT & bit(c)) && wants(c) -> leaving = true; goto release
+		fi;
+		clear;
+		if
+		:: ones(counts[c]) < LIMIT -> expects[c] = (proves -> NONE : countedAt[c]); goto exchange
+		:: else -> waited = true; asksOwn = !own_watched; goto atFront
+		fi
+	}
+
+awaitChange: /* Until the permits change. */
+	atomic {
+		if
+		:: asksOwn || !fired && !mustList
+		:: !asksOwn && (fired || mustList) -> fired = false; mustList = true; goto counting
 		fi;
 		if
-		:: answered && room_left ->
-			expects[c] = (proves -> NONE : v);
-			attempt[c] = bit(own);
-			target = own;
-			own = NONE;
-			forget_count;
-			proves = false;
+		:: inbox[c]?m, v ->
+			note;
+			if
+			:: m == there && v == own -> asksOwn = false
+			:: m == missing && v == own -> clear; goto requeue
+			:: m == deleted && v == own -> mustList = true
+			:: else
+			fi;
 			clear;
-			requests[c]!special(target);
-			goto exchanging
-		:: answered && !room_left && changed -> m = 0; v = 0; changed = false; answered = false; goto counting
-		:: else -> clear; goto counted
+			goto awaitChange
+		:: broken
+		:: (IMPATIENT & bit(c)) && wants(c) -> leaving = true; goto release
+		fi
+	}
+
+exchange:
+	atomic {
+		if
+		:: up[c] -> resends = false; working(true); requests[c]!special(own)
+		:: !up[c] -> resends = true; goto reconnect
 		fi
 	}
 
@@ -45,25 +108,32 @@ exchanging:
 		if
 		:: inbox[c]?m, v ->
 			if
-			:: m == taken ->
-				own = v;
-				first = false;
-				attempt[c] = 0;
-				expects[c] = 0;
-				target = NONE;
+			:: m == taken -> own = v; attempt[c] = 0; LEFTFRONT; clear; goto grant
+			:: m == refused ->
+				working(false);
+				proves = true;
+				mustList = true;
+				asksOwn = !own_watched;
 				clear;
-				goto grant
-			:: m == refused -> own = target; proves = true; target = NONE; clear; goto counting
-			:: m == missing && v == target -> clear; goto requeue
-			:: else -> clear; goto exchanging
+				goto atFront
+			:: m == missing && v == own -> garbage = garbage | bit(own); clear; goto requeue
+			:: else -> note; clear; goto exchanging
 			fi
-		:: broken
+		:: !up[c] -> unanswered = true; resends = true; clear; goto reconnect
+		fi
+	}
+
+resendSpecial:
+	atomic {
+		if
+		:: first -> goto exchange
+		:: else -> goto direct
 		fi
 	}
 
 direct:	atomic {
 		if
-		:: up[c] -> requests[c]!special(DIRECT); goto directly
+		:: up[c] -> resends = false; working(true); requests[c]!special(DIRECT)
 		:: broken
 		fi
 	}
@@ -73,15 +143,16 @@ directly:
 		if
 		:: inbox[c]?m, v ->
 			if
-			:: m == taken -> own = v; attempt[c] = 0; clear; goto grant
-			:: m == refused ->
+			:: m == taken -> own = v; attempt[c] = 0; working(false); clear; goto grant
+			:: m == toomany ->
 				garbage = garbage | bit(v);
 				attempt[c] = 0;
+				working(false);
 				queued = true;
 				clear;
 				goto cleanup
-			:: else -> clear; goto directly
+			:: else -> note; clear; goto directly
 			fi
-		:: !up[c] -> unanswered = true; queued = true; clear; goto reconnect
+		:: !up[c] -> unanswered = true; resends = true; clear; goto reconnect
 		fi
 	}

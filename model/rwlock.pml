@@ -24,36 +24,59 @@
 	commitQuietly()
 #define SPECIAL(c, n) \
 	if \
-	:: seen[0] & bit(n) -> create_with(c, place[n], false); commit(c, taken, low) \
+	:: seen[0] & bit(n) -> \
+		attempt[c] = attempt[c] | bit(next); \
+		downgraded = downgraded | bit(n); \
+		create_with(c, place[n], false); \
+		commit(c, taken, low) \
 	:: else -> after = seen[0]; commit(c, refused, n) \
 	fi
 #define mine(c) (current[c] & seen[0])
-#define OPERATOR_MAY(c) (((mine(c) & -mine(c)) - 1) & seen[0])
+#define OPERATOR_MAY(c) (!(holders & bit(c)) && \
+	(((mine(c) & -mine(c)) - 1) & seen[0] & (c < WRITERS -> 255 : writes))) /* there are conflicting nodes ahead */
 
-byte place[8]; /* of each node, in the queue */
-byte writes;   /* the writer nodes */
+/* In walks no writer lists two nodes with one place: in the code their random names order them. */
+#ifdef WALK
+#define LISTED(c) (c >= WRITERS || !(seen[0] & downgraded))
+#define TURNS(c) (c == 0 && writing == 1)
+#endif
+
+#include "sets.pml"
+
+byte place[MAXNODES]; /* of each node, in the queue */
+Set writes;      /* the writer nodes */
+Set downgraded;  /* those whose place a reader node has, too */
+byte writing;    /* the holders that write */
 
 #include "servers.pml"
 
 byte token = NONE; /* of the last writer */
-byte writing;      /* the holders that write */
 
 #define OWN bit(own)
 #define FINDAHEAD \
 	hit = 0; \
+	after = 0; \
 	j = 0; \
 	do \
 	:: j < MAXNODES -> \
-		hit = hit | (((v & bit(j)) && place[j] < place[own] && \
-			(c < WRITERS || (writes & bit(j)))) -> bit(j) : 0); \
+		hit = hit | ((v & bit(j)) && place[j] < place[own] && conflicts(c, j) -> bit(place[j]) : 0); \
+		after = after | ((v & bit(j)) && place[j] < place[own] && !(writes & bit(j)) -> bit(place[j]) : 0); \
 		j++ \
 	:: else -> break \
-	od; \
-	low = v & ~writes & (bit(own) - 1)
+	od
+#define FINDAT \
+	low = 0; \
+	do \
+	:: (v & bit(low)) && place[low] == j && conflicts(c, low) -> break \
+	:: else -> low++ \
+	od
+#define conflicts(c, k) (c < WRITERS || (writes & bit(k)))
+/* Readers ahead of the only writer ahead, or at its place: they may upgrade. */
+#define readers_first (after & (hit | hit - 1))
 #ifdef NO_LIST_AFTER_WRITER
-#define GRANTS (single && (c < WRITERS || !low))
+#define GRANTS (single && (c < WRITERS || !readers_first))
 #else
-#define GRANTS (single && c >= WRITERS && !low) /* low: readers ahead, which may upgrade */
+#define GRANTS (single && c >= WRITERS && !readers_first)
 #endif
 #define RELIST (c < WRITERS)
 #define GRANTED(c) \
@@ -67,6 +90,8 @@ byte writing;      /* the holders that write */
 	fi
 #define STEPS "downgrade.pml"
 #define WHILEHOLDING \
-	:: up[c] && c == 0 && writing == 1 && place[own] == own -> requests[c]!special(own); goto downgrading
+	:: turns(c) && c == 0 && writing == 1 && place[own] == own -> goto downgrade
+#define RESEND downgrade
+#define FOUND writing = 0; own = low
 
 #include "client.pml"

@@ -2,16 +2,17 @@
  * The servers and the connections, for all models.
  *
  * A node is a number. The servers give the numbers 0, 1, 2, ... in the order of their transactions, so
- * a number is also a sequence number, a czxid and a fencing token. A set of nodes is a byte, with one
- * bit for each node.
+ * a number is also a sequence number, a czxid and a fencing token.
  *
  * Server 0 is the ZooKeeper leader. With FOLLOWER there is a server 1, which is up to LAG transactions
  * behind. Each client has one connection: a queue of requests and a queue of replies and events. The
  * servers answer the requests of a connection in their order.
  *
  * Budgets bound what goes wrong, and so the number of states: DROPS, LOSSES, DELETIONS. Each model
- * defines CREATE, what a create does, and EXTRA, its own requests.
+ * defines CREATE, what a create does, and SPECIAL, its own requests.
  */
+
+#include "sets.pml"
 
 #ifndef CLIENTS
 #define CLIENTS 2
@@ -32,52 +33,88 @@
 #define LAG 2
 #endif
 
-#define NONE 255
-#define MAXNODES 8
-#define bit(k) (1 << (k))
 #define room (len(stream) < LAG)
+#ifndef LISTED
+#define LISTED(c) true
+#endif
+#if defined(TURNS) && defined(TURNFIRST) /* each holder that can turn does so before it releases */
+#define RELEASING(c) !TURNS(c)
+#else
+#define RELEASING(c) true
+#endif
+#ifndef BREAKING
+#define BREAKING(c) true
+#endif
+#ifndef WATCHED
+#define WATCHED(c, before, now) skip
+#define WATCHAGAIN(c) skip
+#define UNWATCH(c) skip
+#endif
+#define listable(c) (LISTED(c) || !requests[c]?[list, _])
 #define reads(c) (requests[c]?[list, _] || requests[c]?[watch, _] || requests[c]?[rewatch, _])
 
 /*
  * A walk is a run that is printed, and replayed on the code: see docs/model.md. The clients take their
- * own steps at once. What a client receives when, when it connects, gives up and releases are steps of
- * the process Connection.
+ * own steps at once. What a client receives when, when it connects, gives up, releases, and does what only
+ * one lock has (TURNS) are steps of the process Connection. A model may define when a server lists the
+ * nodes (LISTED) and when a connection breaks (BREAKING).
  */
 #ifdef WALK
-#define wants(c) wish[c]
+#define LEAVE 1
+#define TURN 2
+#define wants(c) (wish[c] == LEAVE)
+#define turns(c) (wish[c] == TURN)
+#define turned(c) wish[c] = (turns(c) -> 0 : wish[c])
+#ifdef QUEUES
+#define isRead(c) (replies[c]?[listed, _] || replies[c]?[listedB, _] || replies[c]?[there, _] || \
+	replies[c]?[missing, _])
+#else
+#define isRead(c) false
+#endif
+#define calm(c) (!(busy & ~bit(c))) /* for a client of the code a deletion has a second */
+#define working(b) busy = ((b) -> busy | bit(c) : busy & ~bit(c))
 #define atOnce priority 10
 #define observe observeAll(c)
 #else
 #define wants(c) true
+#define turns(c) true
+#define turned(c) skip
+#define working(b) skip
+#define calm(c) true
 #define inbox replies
 #define atOnce
 #define observe skip
 #endif
 
 mtype = {
-	create, list, watch, remove, sync, rewatch, special, /* requests */
-	created, listed, there, missing, removed, synced, refused, taken, proof, /* replies */
-	deleted                                             /* event */
+	create, list, watch, remove, removeBoth, sync, rewatch, special, /* requests */
+	created, listed, listedB, there, missing, removed, synced, refused, taken, toomany, counted, /* replies */
+	deleted, changed                                    /* events */
 };
 
+#ifndef QUEUES
 chan requests[CLIENTS] = [4] of { mtype, byte };
-chan replies[CLIENTS] = [7] of { mtype, byte };
+chan replies[CLIENTS] = [7] of { mtype, Set };
+#else
+chan requests[CLIENTS] = [6] of { mtype, byte };
+chan replies[CLIENTS] = [10] of { mtype, Set };
+#endif
 
 /* Transactions on their way to the follower: the nodes after it, what VERSION is then, and the reply. */
-chan stream = [LAG] of { byte, byte, byte, mtype, byte };
+chan stream = [LAG] of { Set, byte, byte, mtype, byte };
 
-byte seen[2];          /* the nodes that exist, as each server has applied it */
+Set seen[2];          /* the nodes that exist, as each server has applied it */
 byte version[2];       /* of a directory that a model writes, likewise */
 byte next;             /* the number of the next node */
 bool up[CLIENTS];      /* the connection stands */
 byte at[CLIENTS];      /* the server of the connection */
 bool waiting[CLIENTS]; /* the follower waits for the answer of the leader */
-byte watches[CLIENTS]; /* the nodes that are watched on the connection */
-byte armed[CLIENTS];   /* the nodes that the client knows to be watched */
-byte stale[CLIENTS];   /* those of them that were watched on an earlier connection */
-byte current[CLIENTS]; /* the nodes that the session has created */
-byte former[CLIENTS];  /* those of a session that the client has lost and the servers have not expired */
-byte attempt[CLIENTS]; /* the nodes with the GUID of the present attempt */
+Set watches[CLIENTS]; /* the nodes that are watched on the connection */
+Set armed[CLIENTS];   /* the nodes that the client knows to be watched */
+Set stale[CLIENTS];   /* those of them that were watched on an earlier connection */
+Set current[CLIENTS]; /* the nodes that the session has created */
+Set former[CLIENTS];  /* those of a session that the client has lost and the servers have not expired */
+Set attempt[CLIENTS]; /* the nodes with the GUID of the present attempt */
 byte late[CLIENTS];    /* 1 + the server that has kept a create of a broken connection; 0: none */
 bool lost[CLIENTS];    /* the client has lost its session */
 bool expired[CLIENTS]; /* the servers have expired a session that the client has not lost yet */
@@ -88,15 +125,18 @@ byte losses = LOSSES;
 byte deletions = DELETIONS;
 
 #ifdef WALK
-chan inbox[CLIENTS] = [1] of { mtype, byte };
-bool wish[CLIENTS];    /* the client may give up, or release */
+chan inbox[CLIENTS] = [1] of { mtype, Set };
+byte wish[CLIENTS];    /* what the client must do: LEAVE, to give up or release; TURN; 0: nothing */
+byte busy;             /* the clients whose transaction or deletion is not answered: they do not give up */
 bool dials[CLIENTS];   /* the client may connect */
 bool started;
+byte drains = NONE;    /* the client that receives all answers to its reads in one step; NONE: there is none */
 #endif
 
 byte holders; /* the clients with a valid hold */
 
-hidden byte i, j, k, hit, after, low; /* for one step only */
+hidden byte i, j, k; /* for one step only */
+hidden Set hit, after, low;
 hidden mtype tm;
 
 /* apply makes set the nodes of a server, and sends the events of what was deleted. */
@@ -118,7 +158,8 @@ inline apply(server, set)
 				fi;
 				j++
 			:: else -> break
-			od
+			od;
+			WATCHED(i, seen[server], set)
 		:: else
 		fi;
 		i++
@@ -156,7 +197,8 @@ inline setAgain(c)
 		fi;
 		j++
 	:: else -> break
-	od
+	od;
+	WATCHAGAIN(c)
 }
 
 /* commit makes the nodes of the leader be after, and answers client c. */
@@ -233,6 +275,7 @@ inline disconnect(c)
 	:: else -> break
 	od;
 #endif
+	UNWATCH(c);
 	watches[c] = 0
 }
 
@@ -304,28 +347,45 @@ inline connect(c)
 	printf("client %d connects to server %d\n", c, at[c])
 }
 
+/* answer answers a read of client c. */
+inline answer(c)
+{
+	if
+	:: m == list && n == 0 -> replies[c]!listed(seen[at[c]])
+	:: m == list && n == 1 -> replies[c]!listedB(seen[at[c]])
+	:: m == watch && (seen[at[c]] & bit(n)) -> watches[c] = watches[c] | bit(n); replies[c]!there(n)
+	:: m == watch && !(seen[at[c]] & bit(n)) -> replies[c]!missing(n)
+	fi
+}
+
 /* Connection is the servers' part of the connection and of the session of client c. */
 proctype Connection(byte c)
 {
 	mtype m;
-	byte n;
+	Set n;
 
 end:	do
 	:: d_step {
-		up[c] && !waiting[c] && nempty(requests[c]) && (room || reads(c)) ->
+		up[c] && !waiting[c] && nempty(requests[c]) && (room || reads(c)) && listable(c) ->
 		observe;
 		requests[c]?m, n;
 		printf("server %d: client %d: %e %d\n", at[c], c, m, n);
 		if
 		:: m == create -> CREATE(c)
-		:: m == list -> replies[c]!listed(seen[at[c]])
-		:: m == watch ->
-			if
-			:: seen[at[c]] & bit(n) -> watches[c] = watches[c] | bit(n); replies[c]!there(n)
-			:: else -> replies[c]!missing(n)
-			fi
+		:: m == list || m == watch ->
+			answer(c);
+#if defined(WALK) && defined(QUEUES)
+			do
+			:: requests[c]?[list, _] || requests[c]?[watch, _] -> requests[c]?m, n; answer(c)
+			:: else -> break
+			od
+#endif
 		:: m == rewatch -> setAgain(c)
 		:: m == remove -> after = seen[0] & ~bit(n); commit(c, removed, n)
+		:: m == removeBoth && (seen[0] & bit(n)) ->
+			after = seen[0] & ~(bit(n) | bit(n + 1));
+			commit(c, removed, n)
+		:: m == removeBoth && !(seen[0] & bit(n)) -> after = seen[0]; commit(c, refused, n)
 		:: m == sync ->
 			after = seen[0];
 			commit(c, synced, 0);
@@ -343,7 +403,7 @@ end:	do
 
 	/* The connection breaks. A create on its way is lost, or the server keeps it. */
 	:: atomic {
-		drops > 0 && up[c] && (!finished[c] || late[c]) ->
+		drops > 0 && up[c] && (!finished[c] || late[c]) && BREAKING(c) ->
 		observe;
 		drops--;
 		printf("connection of client %d breaks\n", c);
@@ -358,7 +418,7 @@ end:	do
 
 	/* The client's deadline passes. Nothing but its own clock tells the client. */
 	:: d_step {
-		losses > 0 && !finished[c] && !lost[c] ->
+		losses > 0 && !finished[c] && !lost[c] && calm(c) ->
 		observe;
 		losses--;
 		printf("client %d loses its session\n", c);
@@ -399,6 +459,7 @@ end:	do
 	:: d_step {
 		up[c] && nempty(replies[c]) && empty(inbox[c]) && !finished[c] ->
 		observe;
+		drains = (isRead(c) -> c : NONE);
 		replies[c]?m, n;
 		inbox[c]!m, n;
 		printf("client %d receives %e %d\n", c, m, n);
@@ -412,21 +473,50 @@ end:	do
 		printf("client %d may connect\n", c)
 	   }
 	:: d_step {
-		(holders & bit(c)) && !wish[c] ->
+		(holders & bit(c)) && !wish[c] && RELEASING(c) ->
 		observe;
-		wish[c] = true;
+		wish[c] = LEAVE;
 		printf("client %d must release\n", c)
 	   }
+#ifdef TURNS
 	:: d_step {
-		!(holders & bit(c)) && !wish[c] && !finished[c] && (IMPATIENT & bit(c)) ->
+		up[c] && (holders & bit(c)) && !wish[c] && TURNS(c) ->
 		observe;
-		wish[c] = true;
+		wish[c] = TURN;
+		printf("client %d must turn\n", c)
+	   }
+#endif
+	:: d_step {
+		!(holders & bit(c)) && !wish[c] && !finished[c] && (IMPATIENT & bit(c)) && !(busy & bit(c)) ->
+		observe;
+		wish[c] = LEAVE;
 		printf("client %d must give up\n", c)
 	   }
 #endif
 	od
 }
 
+#if defined(WALK) && defined(QUEUES)
+/* Drain has a client of several queues receive the other answers to its reads: the order in which the code has
+ * sent the reads of different queues is not known. */
+proctype Drain()
+{
+	mtype m;
+	Set n;
+	byte c;
+
+end:	do
+	:: d_step {
+		drains != NONE && empty(inbox[drains]) ->
+		c = drains;
+		if
+		:: isRead(c) -> replies[c]?m, n; inbox[c]!m, n
+		:: else -> drains = NONE
+		fi
+	   }
+	od
+}
+#endif
 
 #ifdef FOLLOWER
 /* Follower applies the transactions of the leader, in their order. */
