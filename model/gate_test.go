@@ -3,9 +3,11 @@ package model
 import (
 	"context"
 	"encoding/binary"
-	"io"
+	"fmt"
 	"net"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/docent-zk/docent/zktest"
@@ -16,17 +18,22 @@ import (
 // passes it on. What the model does not have passes at once, unless something else is ahead of it.
 type gate struct {
 	client *zktest.Client
-	server string // address
-	dir    string // the queue's
+	server string   // address
+	dirs   []string // of the nodes
+
+	// parallel: the client waits in all directories at the same time. The order in which it sends the reads
+	// of different ones is not known. So reads that follow one another are one step, and so are their answers.
+	parallel bool
 
 	mu      sync.Mutex
 	open    bool            // everything passes
+	paused  bool            // no reply passes by itself
 	link    *link           // the connection of the present session; nil: there is none
 	asking  []*link         // connections that have not been admitted
 	former  int64           // the session that the servers have not expired; its connections wait
-	held    string          // the node of the client's hold
+	held    map[string]bool // the nodes of the client's holds
 	private map[string]bool // nodes that a holder has begun to watch, which no holder of the model does
-	armed   map[string]bool // nodes that the client knows to be watched; it reads them again to check that
+	armed   map[string]bool // what the client knows to be watched; it reads that again to check the watch
 	early   map[string]bool // nodes that it watches again although it had no answer; the model reads them
 }
 
@@ -45,28 +52,35 @@ type link struct {
 	requests []message         // that the server has not received
 	replies  []message         // that the client has not received
 	sent     map[int32]message // requests whose replies have not come
-	looks    int               // searches whose sync the client has the answer to, and whose list it has not sent
+	looks    map[string]int    // in each directory: searches whose sync is answered, and whose list was not sent
 }
 
 // message is a frame, and what it is in the model.
 type message struct {
 	frame []byte
 	kind  string // "" if the model does not have it
-	node  string // its path, of a watch, a remove, a created or a deleted
-	look  bool   // it is the sync of a search
-	event bool   // a watch has fired
-	found bool   // it is the answer to a read with a watch of a node that exists
+	node  string // its path, in the model
+
+	look    string // the directory of the search whose sync it is
+	watched string // what is watched: of a read with a watch, its answer and its event
+	event   bool   // a watch has fired
+	found   bool   // it is the answer to a read with a watch of a node that exists
 }
 
 // Requests of the model that have other names in the protocol.
 const (
-	syncing = "sync"
-	rewatch = "rewatch"
+	syncing  = "sync"
+	rewatch  = "rewatch"
+	special  = "special"     // a transaction about a node
+	direct   = "special 100" // one that creates a permit
+	counting = "special 101" // a list of the permits
+
+	removeBoth = "removeBoth" // one that deletes nodes
 )
 
-func newGate(srv *zktest.Server, name, dir string) *gate {
-	return &gate{client: srv.Client(name), server: srv.MemAddr(), dir: dir, open: true, private: map[string]bool{},
-		armed: map[string]bool{}, early: map[string]bool{}}
+func newGate(srv *zktest.Server, name string, dirs []string) *gate {
+	return &gate{client: srv.Client(name), server: srv.MemAddr(), dirs: dirs, open: true,
+		held: map[string]bool{}, private: map[string]bool{}, armed: map[string]bool{}, early: map[string]bool{}}
 }
 
 // DialContext is for framework.WithDialer.
@@ -75,6 +89,7 @@ func (g *gate) DialContext(context.Context, string, string) (net.Conn, error) {
 	l := &link{
 		gate: g, near: near, admitted: make(chan struct{}), closed: make(chan struct{}),
 		toServer: make(chan []byte, 100), toClient: make(chan []byte, 100), sent: map[int32]message{},
+		looks: map[string]int{},
 	}
 	go l.run()
 	return far, nil
@@ -179,41 +194,6 @@ func (l *link) write(to net.Conn, frames <-chan []byte) {
 	}
 }
 
-func readFrame(from io.Reader) ([]byte, error) {
-	frame := make([]byte, 4)
-	if _, err := io.ReadFull(from, frame); err != nil {
-		return nil, err
-	}
-	body := make([]byte, binary.BigEndian.Uint32(frame))
-	_, err := io.ReadFull(from, body)
-	return append(frame, body...), err
-}
-
-// fields of frames, behind their length
-func xidOf(frame []byte) int32          { return int32(binary.BigEndian.Uint32(frame[4:])) }
-func int32At(frame []byte, i int) int32 { return int32(binary.BigEndian.Uint32(frame[i:])) }
-
-func stringAt(frame []byte, i int) string {
-	if i+4 > len(frame) {
-		return ""
-	}
-	n := int(int32At(frame, i))
-	if n < 0 || i+4+n > len(frame) {
-		return ""
-	}
-	return string(frame[i+4 : i+4+n])
-}
-
-// watchesOf returns the nodes with a data watch that a request sets again.
-func watchesOf(frame []byte) (nodes []string) {
-	const count = 4 + 4 + 4 + 8
-	for i, at := 0, count+4; i < int(int32At(frame, count)); i++ {
-		nodes = append(nodes, stringAt(frame, at))
-		at += 4 + len(nodes[i])
-	}
-	return nodes
-}
-
 // receiveRequest keeps or passes on what the client has sent.
 func (l *link) receiveRequest(frame []byte) {
 	l.gate.mu.Lock()
@@ -224,43 +204,78 @@ func (l *link) receiveRequest(frame []byte) {
 
 // requestLocked finds out what a request is in the model.
 func (l *link) requestLocked(frame []byte) message {
-	const first = 4 + 4 + 4           // of the fields of a request
-	const ofMulti = first + 4 + 1 + 4 // of those of the first operation of a transaction
 	g, m := l.gate, message{frame: frame}
 	if l != g.link {
 		return m // of a session that has ended
 	}
-	switch fault.Op(int32At(frame, 8)) {
+	switch opOf(frame) {
 	case fault.OpCreate, fault.OpCreate2:
 		m.kind = "create"
 	case fault.OpGetChildren, fault.OpGetChildren2:
-		if m.kind = "list"; l.looks > 0 {
-			l.looks--
-			m.kind = ""
+		switch {
+		case setsWatch(frame):
+			m.watched = pathOf(frame)
+			if !g.armed[m.watched] {
+				m.kind = counting
+			}
+		case l.looks[pathOf(frame)] > 0:
+			l.looks[pathOf(frame)]--
+		case g.armed[pathOf(frame)]: // a check of the watch
+		default:
+			m.kind = fmt.Sprintf("list %d", slices.Index(g.dirs, pathOf(frame)))
 		}
 	case fault.OpGetData:
-		m.node = stringAt(frame, first)
+		node := pathOf(frame)
+		if !setsWatch(frame) {
+			break
+		}
+		m.watched = node
 		switch {
-		case g.armed[m.node]:
-		case m.node == g.held:
-			g.private[m.node] = true
+		case !g.isNode(node), g.armed[node]:
+		case g.held[node]:
+			g.private[node] = true
 		default:
-			m.kind = "watch"
+			m.kind, m.node = "watch", node
 		}
 	case fault.OpDelete:
-		m.kind, m.node = "remove", stringAt(frame, first)
+		m.kind, m.node = "remove", pathOf(frame)
 	case fault.OpSetWatches, fault.OpSetWatches2:
 		m.kind = rewatch
 	case fault.OpMulti:
-		switch stringAt(frame, ofMulti) {
-		case "/":
-			m.kind = syncing
-		case g.dir:
-			m.look = true
-		}
+		g.transaction(&m, operationsOf(frame))
 	}
 	return m
 }
+
+// transaction finds out what a transaction is in the model.
+func (g *gate) transaction(m *message, ops []part) {
+	index := func(op fault.Op) int { return slices.IndexFunc(ops, func(p part) bool { return p.op == op }) }
+	creates := slices.ContainsFunc(ops, func(p part) bool { return p.op == fault.OpCreate || p.op == fault.OpCreate2 })
+	deleted := index(fault.OpDelete)
+	switch first := ops[0]; {
+	case creates && deleted >= 0: // a permit in exchange for a lock node
+		m.kind, m.node = special, ops[deleted].path
+	case deleted >= 0 && len(ops) == 1:
+		m.kind, m.node = "remove", ops[deleted].path
+	case deleted >= 0:
+		m.kind, m.node = removeBoth, ops[deleted].path
+	case creates && first.op == fault.OpCheck && g.isNode(first.path): // a node at the place of another one
+		m.kind, m.node = special, first.path
+	case creates && first.op == fault.OpCheck:
+		m.kind = direct
+	case creates:
+		m.kind = "create"
+	case g.isNode(first.path): // a check of nodes
+		m.kind, m.node = special, first.path
+	case first.path == "/":
+		m.kind = syncing
+	case slices.Contains(g.dirs, first.path):
+		m.look = first.path
+	}
+}
+
+// isNode reports whether a path is that of a node of the lock.
+func (g *gate) isNode(p string) bool { return slices.Contains(g.dirs, path.Dir(p)) }
 
 // receiveReply keeps or passes on what the server has sent.
 func (l *link) receiveReply(frame []byte) {
@@ -272,33 +287,27 @@ func (l *link) receiveReply(frame []byte) {
 
 // replyLocked finds out what a reply or an event is in the model.
 func (l *link) replyLocked(frame []byte) message {
-	const first = 4 + 4 + 8 + 4 // of the fields of a reply or an event
-	const nodeDeleted = 2
 	m := message{frame: frame}
 	if l != l.gate.link {
 		return m
 	}
 	if xidOf(frame) == -1 {
-		if node := stringAt(frame, first+8); int32At(frame, first) == nodeDeleted {
-			if m.node = node; !l.gate.private[node] && !l.gate.early[node] {
-				m.kind = "deleted"
-			}
-			m.event = true
-		}
-		return m
+		return l.gate.event(m)
 	}
 	request := l.sent[xidOf(frame)]
 	delete(l.sent, xidOf(frame))
-	m.look = request.look
-	switch failed := int32At(frame, 16) != 0; request.kind {
-	case "":
-		m.node, m.found = request.node, request.node != "" && !failed
+	failed := errorOf(frame) != 0
+	m.look, m.watched, m.found = request.look, request.watched, request.watched != "" && !failed
+	switch request.kind {
 	case "create":
-		m.kind, m.node = "created", stringAt(frame, first)
-	case "list":
+		m.kind, m.node = "created", textOf(frame)
+		if opOf(request.frame) == fault.OpMulti {
+			m.node = resultsOf(frame)[0].path
+		}
+	case "list 0", "list 1":
 		m.kind = "listed"
 	case "watch":
-		m.kind, m.node, m.found = "there", request.node, !failed
+		m.kind, m.node = "there", request.node
 		if failed {
 			m.kind = "missing"
 		}
@@ -306,6 +315,50 @@ func (l *link) replyLocked(frame []byte) message {
 		m.kind, m.node = "removed", request.node
 	case syncing:
 		m.kind = "synced"
+	case removeBoth:
+		if m.kind, m.node = outcomeOf(resultsOf(frame), request.node); m.kind == "taken" {
+			m.kind = "removed"
+		} else {
+			m.kind = "refused"
+		}
+	case special, direct:
+		m.kind, m.node = outcomeOf(resultsOf(frame), request.node)
+	case counting:
+		m.kind = "counted"
+	}
+	return m
+}
+
+// outcomeOf returns what the answer to a transaction of a lock is in the model.
+func outcomeOf(results []part, node string) (kind, about string) {
+	const noNode = -101
+	kind = "taken"
+	for _, r := range results {
+		switch {
+		case r.err == noNode:
+			return "missing", node
+		case r.err != 0:
+			kind = "refused"
+		case r.path != "" && r.op != noOp:
+			node = r.path
+		}
+	}
+	return kind, node
+}
+
+// event finds out what an event is in the model.
+func (g *gate) event(m message) message {
+	const nodeDeleted, childrenChanged = 2, 4
+	kind, node := eventOf(m.frame)
+	m.event, m.watched = true, node
+	if g.private[node] || g.early[node] {
+		return m
+	}
+	switch kind {
+	case nodeDeleted:
+		m.kind, m.node = "deleted", node
+	case childrenChanged:
+		m.kind = "changed"
 	}
 	return m
 }
@@ -315,7 +368,7 @@ func (l *link) passLocked() {
 	for len(l.requests) > 0 && (l.requests[0].kind == "" || l.gate.open) {
 		l.forwardLocked()
 	}
-	for len(l.replies) > 0 && (l.replies[0].kind == "" || l.gate.open) {
+	for len(l.replies) > 0 && (l.replies[0].kind == "" && !l.gate.paused || l.gate.open) {
 		l.deliverLocked()
 	}
 }
@@ -326,8 +379,8 @@ func (l *link) forwardLocked() {
 	l.requests = l.requests[1:]
 	l.sent[xidOf(m.frame)] = m
 	switch m.kind {
-	case "watch":
-		delete(l.gate.early, m.node)
+	case "watch", counting:
+		delete(l.gate.early, m.watched)
 	case rewatch:
 		for _, node := range watchesOf(m.frame) {
 			if !l.gate.armed[node] && !l.gate.private[node] {
@@ -343,13 +396,13 @@ func (l *link) deliverLocked() {
 	m := l.replies[0]
 	l.replies = l.replies[1:]
 	switch {
-	case m.look:
-		l.looks++
+	case m.look != "":
+		l.looks[m.look]++
 	case m.found:
-		l.gate.armed[m.node] = true
+		l.gate.armed[m.watched] = true
 	case m.event:
-		delete(l.gate.armed, m.node)
-		delete(l.gate.early, m.node)
+		delete(l.gate.armed, m.watched)
+		delete(l.gate.early, m.watched)
 	}
 	l.toClient <- m.frame
 }
@@ -359,8 +412,11 @@ func (g *gate) forward() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.link
-	wasSync := l.requests[0].kind == syncing
+	wasSync, wasRead := l.requests[0].kind == syncing, l.requests[0].isRead()
 	l.forwardLocked()
+	for g.parallel && wasRead && len(l.requests) > 0 && l.requests[0].isRead() {
+		l.forwardLocked()
+	}
 	if wasSync && len(l.requests) > 0 && l.requests[0].kind == rewatch {
 		l.forwardLocked()
 	}
@@ -371,8 +427,29 @@ func (g *gate) forward() {
 func (g *gate) deliver() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.link.deliverLocked()
-	g.link.passLocked()
+	g.paused = true
+	l := g.link
+	wasAnswer := l.replies[0].isAnswer()
+	l.deliverLocked()
+	for g.parallel && wasAnswer && len(l.replies) > 0 && l.replies[0].isAnswer() {
+		l.deliverLocked()
+	}
+}
+
+func (m message) isRead() bool { return m.kind == "watch" || strings.HasPrefix(m.kind, "list ") }
+
+func (m message) isAnswer() bool {
+	return m.kind == "listed" || m.kind == "there" || m.kind == "missing"
+}
+
+// pass has the replies pass that the model does not have, once the client has done what follows a delivery.
+func (g *gate) pass() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.paused = false
+	if g.link != nil {
+		g.link.passLocked()
+	}
 }
 
 // drop breaks the connection of the present session.
@@ -435,7 +512,7 @@ func (g *gate) loses(session int64) {
 func (g *gate) hold(node string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.held = node
+	g.held[node] = true
 }
 
 // state returns whether the client is connected, and what is on its way, as the model prints it.

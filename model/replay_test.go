@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,6 @@ import (
 	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
-	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
 )
 
@@ -36,7 +36,10 @@ const (
 // connection and before a request is repeated.
 const soon = 30 * time.Second
 
-const lockPath = "/lock"
+// firstRetryPause is a little longer than the pause of the code before it sends a request for the second time.
+// The pause doubles with each time. The pauses of all breaks of a walk are shorter than the second that a client
+// waits for a deletion.
+const firstRetryPause = 51 * time.Millisecond
 
 // walk is a run of a model: states, and the steps between them.
 type walk struct {
@@ -69,6 +72,7 @@ func (w walk) loses(client int) bool {
 
 // replay is the replay of a walk.
 type replay struct {
+	recipe
 	t       *testing.T
 	srv     *zktest.Server
 	walk    walk
@@ -86,13 +90,16 @@ type replayed struct {
 	client   *framework.Client
 	session  *framework.Session // the present one, or the one that was lost
 	former   int64              // the session that the client has lost and the servers have not expired; 0: none
+	acquire  testlock.Acquire
 	attempt  *testlock.Attempt
+	turned   *recipes.Hold // the hold that attempt is to replace; nil: there is none
 	finished bool          // in the model
-	releases chan struct{} // closed when the release of the hold has returned; nil: not released
+	breaks   int           // of its connections
+	releases atomic.Int32  // releases of holds that have not returned
 }
 
 // replayWalk does what the model did, and compares the states.
-func replayWalk(t *testing.T, w walk) {
+func replayWalk(t *testing.T, of recipe, w walk) {
 	t.Helper()
 	require.NotZero(t, w.clients)
 	require.Equal(t, "the end", w.steps[len(w.steps)-1])
@@ -100,17 +107,14 @@ func replayWalk(t *testing.T, w walk) {
 		srv, err := zktest.New(zktest.WithSessionTimeouts(time.Second, longSession))
 		require.NoError(t, err)
 		t.Cleanup(srv.Close)
-		require.NoError(t, srv.Create(lockPath, nil))
-		r := &replay{t: t, srv: srv, walk: w, begun: time.Now()}
-		r.skipFirstNumber()
+		r := &replay{recipe: of, t: t, srv: srv, walk: w, begun: time.Now()}
+		r.skipFirstNumbers()
 		for i := range w.clients {
 			r.clients = append(r.clients, r.connect(i))
 		}
 		for _, c := range r.clients {
 			c.gate.shut()
-			lock, err := mutex.New(c.client, lockPath)
-			require.NoError(t, err)
-			c.attempt = testlock.StartUnder(t, context.Background(), lock.Acquire)
+			c.attempt = testlock.StartUnder(t, context.Background(), c.acquire)
 		}
 		for ; r.at < len(w.steps); r.at++ {
 			r.step(w.steps[r.at])
@@ -119,17 +123,24 @@ func replayWalk(t *testing.T, w walk) {
 	})
 }
 
-// skipFirstNumber has the directory's counter begin at 1: a node with the number 0 needs no list.
-func (r *replay) skipFirstNumber() {
+// skipFirstNumbers has the counters of the directories begin at 1: a node with the number 0 needs no list.
+func (r *replay) skipFirstNumbers() {
 	client := testlock.Named(r.t, r.srv, "counter")
-	name, err := client.Create(r.t.Context(), lockPath+"/lock-", nil, framework.Sequential())
-	require.NoError(r.t, err)
-	require.NoError(r.t, client.Delete(r.t.Context(), name, -1))
+	for _, dir := range r.dirs {
+		if parent := path.Dir(dir); parent != "/" {
+			_ = r.srv.Create(parent, nil) // it may exist
+		}
+		require.NoError(r.t, r.srv.Create(dir, nil))
+		name, err := client.Create(r.t.Context(), dir+"/n-", nil, framework.Sequential())
+		require.NoError(r.t, err)
+		require.NoError(r.t, client.Delete(r.t.Context(), name, -1))
+	}
 }
 
 func (r *replay) connect(i int) *replayed {
 	c := &replayed{name: fmt.Sprintf("c%d", i)}
-	c.gate = newGate(r.srv, c.name, lockPath)
+	c.gate = newGate(r.srv, c.name, r.dirs)
+	c.gate.parallel = r.parallel
 	timeout := longSession
 	if r.walk.loses(i) {
 		timeout = shortSession
@@ -139,6 +150,7 @@ func (r *replay) connect(i int) *replayed {
 	var err error
 	c.session, err = c.client.Session(r.t.Context())
 	require.NoError(r.t, err)
+	c.acquire = r.acquirer(r.t, c.client, i)
 	return c
 }
 
@@ -166,13 +178,13 @@ func (r *replay) step(line string) {
 	case scan("server %d: client %d: %s %d", &s, &c, &kind, &n):
 		r.clients[c].gate.forward()
 		synctest.Wait()
-		if kind == "create" {
-			r.noteCreated()
-		}
+		r.noteCreated(kind == "create")
 	case scan("client %d receives %s %d", &c, &kind, &n):
 		r.clients[c].gate.deliver()
+		synctest.Wait()
+		r.clients[c].gate.pass()
 	case scan("connection of client %d breaks", &c):
-		r.clients[c].gate.drop()
+		r.clients[c].breakConnection()
 	case scan("client %d may connect", &c):
 		r.admit(r.clients[c])
 	case scan("client %d loses its session", &c):
@@ -184,9 +196,11 @@ func (r *replay) step(line string) {
 	case scan("client %d must give up", &c):
 		r.clients[c].attempt.Cancel()
 	case scan("client %d must release", &c):
-		r.clients[c].release(r.t)
+		r.clients[c].release(r.clients[c].hold())
+	case scan("client %d must turn", &c):
+		r.turn(r.t, r.clients[c])
 	case scan("client %d holds node %d", &c, &n):
-		r.begin(r.clients[c], n)
+		r.begin(r.clients[c], n, r.ordered(c))
 	case scan("client %d releases", &c), scan("client %d connects", &c), line == "the end":
 	default:
 		require.Fail(r.t, "unknown step", line)
@@ -194,21 +208,35 @@ func (r *replay) step(line string) {
 	synctest.Wait()
 }
 
-// noteCreated gives the new node the next number of the model.
-func (r *replay) noteCreated() {
-	names, err := r.srv.Children(lockPath)
-	require.NoError(r.t, err)
-	for _, name := range names {
-		if node := lockPath + "/" + name; !slices.Contains(r.nodes, node) {
-			if last := len(r.nodes) - 1; last >= 0 {
-				require.Greater(r.t, sequenceOf(node), sequenceOf(r.nodes[last]), "the queue is in another order")
-			}
-			r.nodes = append(r.nodes, node)
+// noteCreated gives new nodes the next numbers of the model. One that was created in a queue must be its
+// last.
+func (r *replay) noteCreated(inQueue bool) {
+	for _, node := range r.existing() {
+		if slices.Contains(r.nodes, node) {
+			continue
 		}
+		for _, other := range r.nodes {
+			if inQueue && path.Dir(other) == path.Dir(node) {
+				require.Greater(r.t, sequenceOf(node), sequenceOf(other), "the queue is in another order")
+			}
+		}
+		r.nodes = append(r.nodes, node)
 	}
 }
 
 func sequenceOf(node string) string { return node[len(node)-10:] }
+
+// existing returns the nodes of the lock.
+func (r *replay) existing() (nodes []string) {
+	for _, dir := range r.dirs {
+		names, err := r.srv.Children(dir)
+		require.NoError(r.t, err)
+		for _, name := range names {
+			nodes = append(nodes, dir+"/"+name)
+		}
+	}
+	return nodes
+}
 
 func (r *replay) admit(c *replayed) {
 	want := c.session.ID()
@@ -233,6 +261,15 @@ func (r *replay) admit(c *replayed) {
 		require.NoError(r.t, err)
 		c.gate.renew()
 	}
+}
+
+// breakConnection breaks the connection. It lets the pauses pass that follow, so that all requests that are
+// sent again wait for the next connection, as in the model.
+func (c *replayed) breakConnection() {
+	c.gate.drop()
+	synctest.Wait()
+	time.Sleep(firstRetryPause << c.breaks)
+	c.breaks++
 }
 
 // lose has a client lose its session by its own deadline.
@@ -260,8 +297,8 @@ func (r *replay) expire(c *replayed) {
 	c.gate.admit(c.former) // so that the client learns of it
 }
 
-// begin checks a hold that has begun.
-func (r *replay) begin(c *replayed, node int) {
+// begin checks a hold that has begun. If it is ordered, its token is larger than those of earlier holds.
+func (r *replay) begin(c *replayed, node int, ordered bool) {
 	r.eventually(func() string {
 		if c.attempt.Waiting() {
 			return c.name + " does not hold"
@@ -271,13 +308,20 @@ func (r *replay) begin(c *replayed, node int) {
 	hold := c.attempt.Won(r.t)
 	require.NoError(r.t, hold.Err())
 	require.Equal(r.t, r.nodes[node], hold.Path())
-	require.Greater(r.t, hold.Token(), r.token, "the token is not larger than the last one")
-	r.token = hold.Token()
-	c.gate.hold(hold.Path())
+	if token := hold.Tokens()[0]; ordered {
+		require.Greater(r.t, token, r.token, "the token is not larger than the last one")
+		r.token = token
+	}
+	for _, node := range hold.Paths() {
+		c.gate.hold(node)
+	}
 }
 
 // hold returns the valid hold, or nil.
 func (c *replayed) hold() *recipes.Hold {
+	if c.turned != nil && c.turned.Err() == nil {
+		return c.turned
+	}
 	if c.attempt.Waiting() {
 		return nil
 	}
@@ -287,14 +331,13 @@ func (c *replayed) hold() *recipes.Hold {
 	return nil
 }
 
-func (c *replayed) release(t *testing.T) {
-	hold, done := c.hold(), make(chan struct{})
-	require.NotNil(t, hold)
+// release releases a hold in the background.
+func (c *replayed) release(hold *recipes.Hold) {
+	c.releases.Add(1)
 	go func() {
-		defer close(done)
+		defer c.releases.Add(-1)
 		_ = hold.Release()
 	}()
-	c.releases = done
 }
 
 // eventually waits in virtual time until what returns "".
@@ -344,17 +387,23 @@ func (r *replay) set(nodes []string) (bits int) {
 	return bits
 }
 
-var listed = regexp.MustCompile(`listed \d+`)
+var listed = regexp.MustCompile(`listedB? \d+`)
 
 // compare compares the state of the servers and the clients with the model's.
 func (r *replay) compare(line string) {
 	line = listed.ReplaceAllString(line, "listed 0")  // the code's replies are not read
 	line = strings.ReplaceAll(line, " rewatch 0", "") // it goes with the sync
+	line = strings.ReplaceAll(line, "toomany", "taken")
 	parts := strings.Split(strings.TrimPrefix(line, "state "), " | ")
 	for i, c := range r.clients {
 		if c.isFinished(parts[i+1]) && !c.finished {
 			c.finished = true
 			c.gate.unlock()
+		}
+	}
+	if r.parallel {
+		for i := range r.clients {
+			parts[i+1] = inAnyOrder(parts[i+1])
 		}
 	}
 	r.eventually(func() string {
@@ -373,12 +422,7 @@ func (c *replayed) isFinished(part string) bool { return strings.Fields(part)[5]
 // state returns the state as the model prints it. Of a client that has finished in the model only its
 // nodes and its hold are compared: the rest is as wanted.
 func (r *replay) state(want []string) []string {
-	names, err := r.srv.Children(lockPath)
-	require.NoError(r.t, err)
-	var nodes []string
-	for _, name := range names {
-		nodes = append(nodes, lockPath+"/"+name)
-	}
+	nodes := r.existing()
 	holders, watches := 0, r.watches()
 	got := []string{""}
 	for i, c := range r.clients {
@@ -406,10 +450,29 @@ func (r *replay) state(want []string) []string {
 		for _, m := range replies {
 			client += " " + withNode(m)
 		}
+		if r.parallel {
+			client = inAnyOrder(client)
+		}
 		got = append(got, client)
 	}
 	got[0] = fmt.Sprintf("%d %d", r.set(nodes), holders)
 	return got
+}
+
+// inAnyOrder sorts the messages of a client. Each has two words.
+func inAnyOrder(client string) string {
+	const before = 6 // words that are no messages
+	words := strings.Fields(client)
+	colon := slices.Index(words, ":")
+	sorted := func(words []string) (messages []string) {
+		for pair := range slices.Chunk(words, 2) {
+			messages = append(messages, strings.Join(pair, " "))
+		}
+		slices.Sort(messages)
+		return messages
+	}
+	all := append(slices.Clone(words[:before]), sorted(words[before:colon])...)
+	return strings.Join(append(append(all, ":"), sorted(words[colon+1:])...), " ")
 }
 
 // withNode adds the 0 that the model prints where a message has no node.
@@ -436,7 +499,7 @@ func (r *replay) ephemerals(id int64) int {
 	return r.set(session.Ephemerals)
 }
 
-// watches returns the nodes that each session watches, without those that only a holder watches.
+// watches returns what each session watches, without the nodes that only a holder watches.
 func (r *replay) watches() map[int64][]string {
 	conn, err := r.srv.Client("operator").DialContext(r.t.Context(), "tcp", r.srv.MemAddr())
 	require.NoError(r.t, err)
@@ -480,16 +543,12 @@ func (r *replay) end() {
 			if c.attempt.Waiting() {
 				return c.name + " still waits"
 			}
-			if c.releases != nil {
-				select {
-				case <-c.releases:
-				default:
-					return c.name + " still releases"
-				}
+			if c.releases.Load() > 0 {
+				return c.name + " still releases"
 			}
 		}
-		if names, _ := r.srv.Children(lockPath); len(names) > 0 {
-			return fmt.Sprintf("%v are left", names)
+		if nodes := r.existing(); len(nodes) > 0 {
+			return fmt.Sprintf("%v are left", nodes)
 		}
 		return ""
 	})
@@ -501,11 +560,13 @@ func TestRecordedWalks(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".walk"), func(t *testing.T) {
+		name := strings.TrimSuffix(filepath.Base(file), ".walk")
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			replayWalk(t, parseWalk(string(text)))
+			model, _, _ := strings.Cut(name, "-")
+			replayWalk(t, recipeOf(t, model), parseWalk(string(text)))
 		})
 	}
 }
