@@ -27,7 +27,8 @@ SITE_BASE := / # the path of the site on its server
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-zookeeper deps-browser deps-site deps-race deps-bench deps-backends deps-compare deps-model
 .PHONY: test verify prose licences audit unit contrib backends acceptance acceptance-page seeds swarm single ensemble
-.PHONY: chaos siege soak commands differential clients interop browser site model track-record track-record-page mutants
+.PHONY: chaos siege soak commands differential clients interop browser site model model-quick
+.PHONY: track-record track-record-page mutants
 .PHONY: bench bench-quick bench-server compare compare-quick fix fuzz
 
 help: ## print this list
@@ -36,7 +37,8 @@ help: ## print this list
 # Two at a time, because most of them mostly wait. Each prints when it ends.
 test: verify deps ## run all tests
 	@$(MAKE) --no-print-directory -j2 -O SEEDS=50 SCHEDULES=1000 OFTEN=1000 \
-		unit chaos acceptance ensemble seeds single contrib backends browser differential interop clients compare-quick
+		unit chaos acceptance ensemble seeds single contrib backends browser differential interop clients compare-quick \
+		model-quick
 
 verify: prose licences ## check formatting, go vet, staticcheck, go.mod, the prose, and licences
 	@scripts/verify-format.sh
@@ -131,7 +133,10 @@ acceptance-page: deps-zookeeper ## write docs/acceptance.md from both runs
 # Two checks at a time. The list of the results and the counterexamples is long: it is printed with -v.
 model: deps-model ## check models of the locks completely, within bounds, and replay walks of them on the code
 	go vet -tags model ./model && go run $(STATICCHECK) -tags model ./model
-	go test -tags model -count=1 -timeout 20m -parallel 2 ./model
+	go test -tags model -count=1 -timeout 40m -parallel 2 ./model
+
+model-quick: deps-model ## check the smallest runs of each model, in a minute
+	go test -tags model -count=1 -timeout 20m -parallel 2 -run '^TestSmallModel$$' ./model
 
 # Patches of one defect: make track-record ONLY=name
 track-record: ## take the mends of former defects back, one at a time, and require that a test fails

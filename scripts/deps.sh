@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing for the tests: a C compiler, which Go's race detector needs, and what the
-# arguments name, or all but the model without an argument.
+# arguments name, or all without an argument.
 #   zookeeper:  what the tests with real servers and those of docs/testing.md need: ZooKeeper, a JDK,
 #               Curator, kazoo, JUnit and pytest
 #   browser:    Chromium
@@ -28,7 +28,7 @@ wants() {
 	return 1
 }
 
-wanted=${*:-zookeeper browser site etcd redis sql}
+wanted=${*:-zookeeper browser site etcd redis sql model}
 for name in $wanted; do
 	case $name in
 	race | zookeeper | browser | site | etcd | redis | sql | model) ;;
