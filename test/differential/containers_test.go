@@ -10,7 +10,7 @@ import (
 
 func TestContainers(t *testing.T) {
 	properties := map[string]string{"znode.container.checkIntervalMs": "250"}
-	compare(t, group{config: config{properties: properties}, scenarios: []scenario{
+	compare(t, group{config: config{properties: properties}, reaping: true, scenarios: []scenario{
 		usedContainerGoes,
 		unusedContainerStays,
 		nestedContainersGoInTurn,
