@@ -18,7 +18,8 @@ import (
 //
 // While replies come in an even stream, e is one heartbeat before s. After a pause of this process,
 // the network or the leader there is no such e after the gap, until two replies have come one after
-// the other. Many replies at once do not help.
+// the other. Many replies at once do not help. If all replies are late, e is long before s. The closer
+// the heartbeats are then, the less e is older than it need be.
 type contact struct {
 	interval    time.Duration // between heartbeats
 	reportDelay time.Duration // a request answered this long before another one was reported before it
@@ -36,7 +37,7 @@ type contact struct {
 
 	timeout time.Duration // counts from countsFrom
 	granted time.Duration // of the current connection; counts from unconfirmed
-	even    bool          // whether replies come in an even stream
+	even    bool          // whether replies come in an even stream, and in time
 }
 
 // exchange has the times of a request and its reply.
@@ -52,6 +53,9 @@ const (
 	// requested. Then the timeout is the shortest that the server allows, which is two ticks by
 	// default.
 	shortReportFraction = 3
+	// evenFraction is the session timeout divided by the age of countsFrom up to which replies come in an
+	// even stream. If it is older when a reply comes, the next one may come too late.
+	evenFraction = 4
 	// samples is how many exchanges are kept of the time between two heartbeats.
 	samples = 16
 )
@@ -70,7 +74,7 @@ func (c *contact) setTimeouts(asked, granted time.Duration) {
 func (c *contact) restart(sent Stamp) {
 	c.answered = append(c.answered[:0], exchange{sent, sent.Add(-c.reportDelay)})
 	c.countsFrom, c.timeout, c.unconfirmed = sent, c.granted, Stamp{}
-	c.even = true
+	c.even = c.reportDelay <= c.interval
 }
 
 // reconnect records a connection that the word of one server does not confirm. The connection
@@ -100,35 +104,20 @@ func (c *contact) add(sent, received Stamp) {
 	if sent.Since(reported) > c.interval {
 		from = reported.Add(c.interval)
 	}
-	c.even = sent.Since(reported) <= 2*c.interval
 	if from.After(c.countsFrom) {
 		c.countsFrom = from
 	}
+	c.even = c.reportDelay <= c.interval && received.Since(c.countsFrom) <= c.granted/evenFraction
 	if last := c.answered[len(c.answered)-1]; sent.Since(last.sent) >= c.interval/samples {
 		c.answered = append(c.answered, exchange{sent, received})
 	}
 }
 
-// untilHeartbeat returns the time from now until the next heartbeat is due, after one that was sent at
-// last. A negative time means that it is overdue.
-//
-// A heartbeat can move countsFrom only if an earlier request was answered reportDelay before it. So
-// while replies do not come in an even stream, a heartbeat is due reportDelay after a reply, unless
-// one was sent since. More heartbeats would show no more. If the servers are late because they have
-// too many requests, they would make the replies later still.
-func (c *contact) untilHeartbeat(last, now Stamp) time.Duration {
+// untilNext returns the time between two heartbeats.
+func (c *contact) untilNext() time.Duration {
 	interval := c.interval - c.granted/intervalCut
-	due, soonest := interval-now.Since(last), interval/4-now.Since(last)
-	switch {
-	case c.reportDelay > c.interval:
-		return soonest // even prompt replies show only what is two intervals old
-	case c.even:
-		return due
+	if !c.even {
+		interval /= 4
 	}
-	for _, x := range c.answered {
-		if last.sinceAwake(x.received) < c.reportDelay {
-			return min(due, max(soonest, c.reportDelay-now.sinceAwake(x.received)))
-		}
-	}
-	return due
+	return interval
 }

@@ -108,24 +108,3 @@ func TestSuspensionIsAGap(t *testing.T) {
 	require.EqualValues(t, 8, c.proven(), "the reply before is an hour old")
 	require.False(t, c.even)
 }
-
-// The interval is 4 s less 24 ms.
-func TestHeartbeatIsDueWhenItsReplyCanShowMore(t *testing.T) {
-	const ms = time.Millisecond
-	even, paused := [][2]time.Duration{{4, 4}, {8, 8}}, [][2]time.Duration{{4, 4}, {15, 15}}
-	for name, row := range map[string]struct {
-		answered  [][2]time.Duration
-		last, now time.Duration // in milliseconds
-		want      time.Duration // in milliseconds
-	}{
-		"even replies":              {even, 8_000, 9_000, 2976},
-		"a reply after a gap":       {paused, 15_000, 15_500, 2500},
-		"overdue":                   {paused, 15_000, 19_000, -1000},
-		"sent since":                {paused, 18_000, 18_000, 3976},
-		"sent too soon to show it":  {paused, 17_900, 18_000, 894},
-		"sent before it, late then": {paused, 12_000, 15_000, 976},
-	} {
-		c := contactAfter(row.answered...)
-		require.Equal(t, row.want*ms, c.untilHeartbeat(at(row.last*ms), at(row.now*ms)), name)
-	}
-}

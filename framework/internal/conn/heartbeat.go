@@ -3,8 +3,7 @@ package conn
 import "time"
 
 // A heartbeat is a request that only the ZooKeeper leader can answer. One is sent in each sixth of
-// the session timeout. While replies do not come in an even stream, one more is sent an eighth of
-// the timeout after a reply (contact.untilHeartbeat).
+// the session timeout, and four times as many while replies do not come in an even stream, or not in time.
 //
 // The interval is a thousandth of the timeout shorter. Otherwise a heartbeat would be due at the
 // same moment as the end of the reply limit of the one before, and chance would decide which comes
@@ -15,7 +14,7 @@ const (
 )
 
 // maxTimer is the longest wait before the time is compared again. Timers do not run while a machine
-// is suspended.
+// is suspended. Besides, replies may stop coming in an even stream, which shortens the interval.
 const maxTimer = time.Second
 
 // Contact is a moment from which a session timeout counts. The session can be relied on for a part
@@ -77,7 +76,7 @@ func (c *Conn) keepAlive(l *link) {
 			}
 			due = c.untilHeartbeat()
 		}
-		timer.Reset(max(due, time.Millisecond))
+		timer.Reset(max(min(due, maxTimer), time.Millisecond))
 		select {
 		case <-timer.C:
 		case <-l.closed:
@@ -86,13 +85,11 @@ func (c *Conn) keepAlive(l *link) {
 	}
 }
 
-// untilHeartbeat returns the time until the next heartbeat is due, or until that is to be computed
-// again, whichever is earlier. A reply that arrives meanwhile makes a heartbeat due reportDelay later
-// at the earliest.
+// untilHeartbeat returns the time until the next heartbeat is due.
 func (c *Conn) untilHeartbeat() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return min(c.contact.untilHeartbeat(c.lastHeartbeat, Now()), maxTimer, c.contact.reportDelay)
+	return max(c.contact.untilNext(), time.Millisecond) - c.lastHeartbeat.Elapsed()
 }
 
 // noteAnswer records that the ZooKeeper leader has answered a request that was sent at the given
