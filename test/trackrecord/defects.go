@@ -216,7 +216,7 @@ var defects = []defect{
 		says: "framework: not connected",
 	},
 	{
-		name: "late-replies-that-look-even", found: simulated, commit: "COMMIT",
+		name: "late-replies-that-look-even", found: simulated, commit: "1eae8f9",
 		text: "Behind a follower that lagged by a fifth of the timeout sessions were lost, because replies that " +
 			"were late by different times seemed to be in time.",
 		folder: "framework/internal/conn", tests: "^TestSessionOutlivesLateReplies$",
