@@ -86,9 +86,9 @@ type PersistentWatch struct {
 // what has changed in between: read again what must be known. Within one connection no event is
 // missed. An event is in the queue of fn before the client returns any answer that shows the change.
 // Two exceptions are told by zk.EventNotWatching too. The first is a read that sets a one-shot watch
-// on the same path while AddWatch is in progress. The second is a server that has refused to set the
-// watch again. The client then tries again: within seconds if the server was busy, or else about
-// once a minute. Between a missed event and zk.EventNotWatching fn is not called.
+// on the same path while AddWatch is in progress. This may be told after AddWatch has returned. The
+// second is a server that has refused to set the watch again. The client then tries again: within
+// seconds if the server was busy, or else about once a minute. Between a missed event and zk.EventNotWatching fn is not called.
 //
 // The servers send no events of nodes that the client may not read. WatchNode and WatchTree on one
 // path of one client share the server's watch. Then zk.EventNodeChildrenChanged follows from the

@@ -266,7 +266,15 @@ func sharePath(
 	}
 }
 
-// The same while watches of both kinds are set, fired and stopped at the same time.
+// tells reports whether events are n changes, or tell that changes may be missing.
+func tells(events []framework.WatchEvent, n int) bool {
+	missing := func(e framework.WatchEvent) bool { return e.Type == zk.EventNotWatching }
+	return len(events) >= n || slices.ContainsFunc(events, missing)
+}
+
+// The same while watches of both kinds are set, fired and stopped at the same time. A one-shot watch that
+// is set while AddWatch is in progress may take the place of the persistent watch, and is read again later.
+// Then the changes are told as missing.
 func TestPersistentAndOneShotWatchesRace(t *testing.T) {
 	watchServers(t, func(t *testing.T, servers string) {
 		c, o, path := testzk.Connected(t, servers), testzk.ObserverOf(t, servers), made(t, servers)
@@ -296,7 +304,7 @@ func TestPersistentAndOneShotWatchesRace(t *testing.T) {
 				closes(t, one.Fired(), fmt.Sprintf("a one-shot watch, round %d", i))
 			}
 			if i%3 != 0 {
-				testzk.Eventually(t, func() bool { return len(h.events()) >= before+2 }, "round %d", i)
+				testzk.Eventually(t, func() bool { return tells(h.events()[before:], 2) }, "round %d", i)
 				w.Stop()
 			}
 		}
