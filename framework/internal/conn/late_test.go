@@ -72,7 +72,8 @@ func TestSessionOutlivesLateReplies(t *testing.T) {
 		for _, goroutines := range []int{0, 1, 3} {
 			for seed := range uint64(40) {
 				name := fmt.Sprintf("delays up to %v, %d goroutines, seed %d", row.delay, goroutines, seed)
-				f := &follower{rnd: rand.New(rand.NewPCG(seed, 1)), longest: time.Duration(row.delay * float64(timeout))}
+				longest := time.Duration(row.delay * float64(timeout))
+				f := &follower{rnd: rand.New(rand.NewPCG(seed, 1)), longest: longest}
 				oldest, beats := underLateReplies(timeout, f, goroutines)
 				require.Less(t, oldest, timeout*2/3, name)
 				require.LessOrEqual(t, beats, row.beats, name)
