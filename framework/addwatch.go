@@ -88,7 +88,8 @@ type PersistentWatch struct {
 // Two exceptions are told by zk.EventNotWatching too. The first is a read that sets a one-shot watch
 // on the same path while AddWatch is in progress. This may be told after AddWatch has returned. The
 // second is a server that has refused to set the watch again. The client then tries again: within
-// seconds if the server was busy, or else about once a minute. Between a missed event and zk.EventNotWatching fn is not called.
+// seconds if the server was busy, or else about once a minute. Between a missed event and
+// zk.EventNotWatching fn is not called.
 //
 // The servers send no events of nodes that the client may not read. WatchNode and WatchTree on one
 // path of one client share the server's watch. Then zk.EventNodeChildrenChanged follows from the
