@@ -210,7 +210,7 @@ func (k kind) acquire(ctx context.Context, client *framework.Client, l recipes.L
 		return held, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case within.Err() != nil && client.Server() == "":
+	case within.Err() != nil && (client.Server() == "" || errors.Is(err, framework.ErrNotConnected)):
 		return nil, fmt.Errorf("%w: %w", errNoServer, err)
 	case within.Err() != nil && !errors.Is(err, recipes.ErrNotAcquired):
 		return nil, fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err)
