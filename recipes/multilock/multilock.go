@@ -139,7 +139,8 @@ func Combine(locks ...recipes.Locker) (*MultiLock, error) {
 // ctx limits only the wait for all locks together, not the hold. If ctx is already done, Acquire
 // fails even if the locks are free. Acquire fails
 //
-//   - when ctx ends; the error also matches recipes.ErrNotAcquired if there were nodes ahead;
+//   - when ctx ends; the error also matches recipes.ErrNotAcquired if there were nodes ahead, or
+//     framework.ErrNotConnected in an outage;
 //   - with ErrPartlyHeld, at once, if another hold that ctx carries has some of the paths of New;
 //   - as the single locks fail. Then the locks acquired so far are released in reverse, and all
 //     errors are joined. They match recipes.ErrReleasePending if the release continues in the

@@ -182,7 +182,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 //   - with framework.ErrTooLarge if n nodes are too many for one transaction, as some thousands
 //     are;
 //   - when ctx ends; the error also matches recipes.ErrNotAcquired if there were waiters ahead, or
-//     too few free permits;
+//     too few free permits, or framework.ErrNotConnected in an outage;
 //   - with ErrLimit, naming both numbers, if the limit is fixed and another one is in use;
 //   - with ErrLimit, naming the data, if the limit is shared and its node holds no number of
 //     permits;
