@@ -43,6 +43,13 @@ func (b clientBridge) Room(ops ...Op) (int, error) {
 	return maxRequest - requestOverhead - t.size, t.call.err
 }
 
+func (b clientBridge) Disconnected() error {
+	if _, _, err := b.c.core.live(); err != nil || b.c.State().IsConnected() {
+		return err
+	}
+	return b.c.core.connectionError()
+}
+
 func (b clientBridge) Metrics() metrics.Metrics { return b.c.metrics() }
 
 func (b clientBridge) AddHeld(n int64, l metrics.Labels) { b.c.addHeld(n, l) }

@@ -32,6 +32,9 @@ type Client interface {
 	// Room returns how many bytes of data may be added to a transaction of ops until Multi refuses it
 	// with framework.ErrTooLarge. It makes no request. It returns an error if Multi refuses ops.
 	Room(ops ...framework.Op) (int, error)
+	// Disconnected returns why there is no connection, or nil if there is one: framework.ErrNotConnected
+	// with the last error of each server, framework.ErrAuthFailed or framework.ErrClosed.
+	Disconnected() error
 	// Metrics returns the receiver of measurements. It is never nil.
 	Metrics() metrics.Metrics
 	// AddHeld adds n to the locks that are held now, for metrics.LocksHeld. It calls no code of the

@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -39,6 +42,52 @@ func TestOnlyTheEndOfAContextMakesAWaitNotAcquired(t *testing.T) {
 		})
 	}
 	require.NoError(t, WaitError(ended, client, ErrBusy, nil), "the wait has succeeded")
+}
+
+// The cause of a context may be an outage of another client.
+func TestCauseOfAContextIsNoOutage(t *testing.T) {
+	client := testzk.Connected(t, zktest.Start(t).Addr())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(framework.ErrNotConnected)
+	require.ErrorIs(t, WaitError(ctx, client, ErrBusy, ctxerr.Of(ctx)), recipes.ErrNotAcquired)
+}
+
+func TestWaitOfAClientWithoutAConnectionEndsWithTheReason(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	refusing := zktest.Start(t)
+	refusing.On(fault.Match{Op: fault.OpAuth, Times: fault.Always}, fault.Fail(zktest.AuthFailed))
+	const nowhere = "127.0.0.1:1"
+	closed := testzk.Client(t, nowhere)
+	require.NoError(t, closed.Close())
+	for name, test := range map[string]struct {
+		client *framework.Client
+		want   error
+		text   string
+	}{
+		"closed": {closed, framework.ErrClosed, "closed"},
+		"refused": {
+			testzk.Client(t, refusing.Addr(), framework.WithAuth("digest", []byte("u:p"))),
+			framework.ErrAuthFailed, "authentication failed",
+		},
+		"no server": {testzk.Client(t, nowhere), framework.ErrNotConnected, nowhere + ": "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			testzk.Eventually(t, func() bool {
+				err = WaitError(ended, test.client, Busy("behind /a"), context.Canceled)
+				return errors.Is(err, test.want) && strings.Contains(err.Error(), test.text)
+			}, "the wait ends with the reason")
+			for _, other := range []error{
+				framework.ErrClosed, framework.ErrAuthFailed, framework.ErrNotConnected, recipes.ErrNotAcquired,
+			} {
+				require.Equal(t, other == test.want, errors.Is(err, other), "%v", err)
+			}
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorContains(t, err, "behind /a")
+			require.Equal(t, test.want, WaitError(ended, test.client, ErrBusy, test.want), "it is there once")
+		})
+	}
 }
 
 func TestBusyLockIsNotAcquiredWhateverIsInTheWay(t *testing.T) {

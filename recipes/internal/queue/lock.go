@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/recipes"
@@ -164,25 +165,32 @@ func (l *Lock) CallerError(ctx context.Context, err error) error {
 }
 
 // WaitError adds ErrNotAcquired to an error by which the context has ended a wait, with what busy, an
-// ErrBusy, says was in the way. While the client is not connected, it adds framework.ErrNotConnected
-// instead: what was in the way may have been deleted meanwhile. It returns nil for nil: a context that
-// ends after the wait ends nothing.
+// ErrBusy, says was in the way. While the client is not connected, it adds the reason instead, such as
+// framework.ErrNotConnected: what was in the way may have been deleted meanwhile. It returns nil for
+// nil: a context that ends after the wait ends nothing.
 func WaitError(ctx context.Context, client *framework.Client, busy, err error) error {
 	switch {
-	case err == nil, errors.Is(err, framework.ErrNotConnected):
+	case err == nil, failed(ctx, err, framework.ErrNotConnected), failed(ctx, err, framework.ErrAuthFailed),
+		failed(ctx, err, framework.ErrClosed):
 		return err
 	case ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded):
 		return err
-	case !client.State().IsConnected():
-		return errtext.Because(notConnected(busy), err)
+	}
+	if reason := bridge.Of(client).Disconnected(); reason != nil {
+		return errtext.Because(before(reason, busy), err)
 	}
 	return errtext.Because(notAcquired(busy), err)
 }
 
-// notConnected returns framework.ErrNotConnected with what ErrBusy says was in the way.
-func notConnected(busy error) error {
+// failed reports whether an operation with ctx failed with target. The cause of ctx does not count.
+func failed(ctx context.Context, err, target error) bool {
+	return errors.Is(err, target) && !errors.Is(context.Cause(ctx), target)
+}
+
+// before returns the reason why there is no connection, with what ErrBusy says was in the way.
+func before(reason, busy error) error {
 	if why := (busyError{}); errors.As(busy, &why) {
-		return fmt.Errorf("%w, before that %s", framework.ErrNotConnected, why.why)
+		return fmt.Errorf("%w, before that %s", reason, why.why)
 	}
-	return framework.ErrNotConnected
+	return reason
 }
