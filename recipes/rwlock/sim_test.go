@@ -52,7 +52,7 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, aim *testlock
 			framework.WithMetrics(&measured), framework.WithLossPolicy(framework.LossPolicy(random.IntN(2))))
 		lock := newLock(t, client, "/lock", opts...)
 		for j := range 2 {
-			a := &member{t: t, model: model, name: fmt.Sprintf("%s.%d", name, j), lock: lock}
+			a := &member{t: t, model: model, name: fmt.Sprintf("%s.%d", name, j), lock: lock, turns: simTurns}
 			a.random = rand.New(rand.NewPCG(random.Uint64(), 0))
 			running.Go(a.run)
 		}
@@ -75,12 +75,17 @@ type member struct {
 	name   string
 	random *rand.Rand
 	lock   *rwlock.RWLock
+	turns  int    // it uses the lock so often
+	under  string // the namespace of the lock
 }
 
 // use checks a new hold. beside reports whether it has the position of another hold.
 func (a *member) use(h *recipes.Hold, write, beside bool) {
 	use := testlock.UseOf(h)
 	use.By, use.Shared, use.Beside = a, !write, beside
+	for i, node := range use.Nodes {
+		use.Nodes[i] = a.under + node
+	}
 	a.model.Begin(use)
 }
 
@@ -89,7 +94,7 @@ func (a *member) upTo(most time.Duration) time.Duration {
 }
 
 func (a *member) run() {
-	for range simTurns {
+	for range a.turns {
 		time.Sleep(a.upTo(300 * time.Millisecond))
 		if a.random.IntN(5) == 0 {
 			a.hurry()
