@@ -187,3 +187,28 @@ func TestWriterOfTheSameClientWaitsForADowngradeUnderWay(t *testing.T) {
 		release(t, second.Won(t))
 	})
 }
+
+// When a session ends, the servers report the deletion of each of its nodes before they close the
+// connection. So the event of a deletion that the client has not asked for does not grant the lock: the
+// client does not know yet that the hold of that node has ended.
+func TestWriterOfTheSameClientAsksAfterADeletionThatTheClientDidNotAskFor(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture, other *rwlock.RWLock) {
+		ahead := acquire(t, other.Write())
+		first := enter(t, d.rw.Write())
+		testlock.Settle()
+		second := enter(t, d.rw.Write())
+		testlock.Settle()
+		release(t, ahead)
+		written := first.Won(t)
+		counted := d.srv.Client("counted")
+		counted.CutRequests() // the event arrives, and no answer does
+		require.NoError(t, d.srv.Delete(written.Path()))
+		testlock.Settle()
+		require.NoError(t, written.Err(), "the client cannot know")
+		require.True(t, second.Waiting(), "two writers of one client hold")
+		counted.Heal()
+		next := second.Won(t)
+		<-written.Done() // by a read of its own, which may be answered later
+		release(t, next)
+	})
+}

@@ -67,6 +67,14 @@ func (h *Hold) HasOthers() bool {
 	return len(h.owned.holds) > 1
 }
 
+// NodesEnded reports whether all holds of the nodes have ended: the nodes are deleted, or being deleted,
+// or the client knows that they are lost.
+func (h *Hold) NodesEnded() bool {
+	h.owned.mu.Lock()
+	defer h.owned.mu.Unlock()
+	return h.owned.err != nil
+}
+
 // IsOnlyOf reports whether the hold is, or was, one of the lock with this key and of no other lock.
 func (h *Hold) IsOnlyOf(key any) bool {
 	if h == nil || h.owned == nil {

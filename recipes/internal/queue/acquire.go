@@ -184,7 +184,11 @@ func (l *Lock) grant(ctx context.Context, waiters []*waiter, waited bool) (*owne
 		g.Locks = append(g.Locks, ownership.Lock{Path: w.queue.dir.Path, Key: w.queue.dir.Key, Token: w.token})
 		g.Nodes = append(g.Nodes, ownership.Node{Path: w.path, Watch: w.ownWatch, Data: w.data})
 	}
-	return ownership.New(g), nil
+	hold := ownership.New(g)
+	for _, w := range waiters {
+		w.hold.Store(hold)
+	}
+	return hold, nil
 }
 
 // ConfirmedLifetime returns the lifetime of a hold that begins now, in which confirm has returned
@@ -309,6 +313,7 @@ func checkAll(ctx context.Context, waiters []*waiter) error {
 func deleteAll(ctx context.Context, waiters []*waiter) {
 	var nodes []string
 	for _, w := range waiters {
+		w.deleting.Store(true)
 		if !w.deleted {
 			nodes = append(nodes, w.path)
 		}

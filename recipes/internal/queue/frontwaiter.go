@@ -23,6 +23,7 @@ func (f *FrontWaiter) Session() *framework.Session { return f.waiter.session }
 // DeleteOp returns the operation that deletes the node. It fails with zk.ErrBadVersion if
 // another client has written to the node since it was read.
 func (f *FrontWaiter) DeleteOp() framework.Op {
+	f.waiter.deleting.Store(true)
 	return framework.DeleteOp(f.waiter.path, f.waiter.version)
 }
 

@@ -24,6 +24,11 @@ import (
 //     and was not deleted and created again, if the watch on the predecessor is unbroken after the
 //     create of the own node was answered (sameSessionPredecessor). The predecessor's node has
 //     existed all that time.
+//   - The predecessor's hold has ended: the client has asked for the deletion, or knows of the loss
+//     (waiter.hasLeft). If another client has deleted the node, or the session has ended on the servers,
+//     the event comes first, and the next waiter lists the queue. At the end of a session the servers
+//     report the deletion of all its nodes one by one. Otherwise each waiter would be granted the lock
+//     until the event of its own node.
 //   - The predecessor is deleted when its own watch fires with zk.EventNodeDeleted. The servers
 //     report all deletions in order, so if the own node had been deleted first, its watch would have
 //     fired first. After a reconnect they report in no order. A watch from before the reconnect then

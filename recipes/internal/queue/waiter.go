@@ -12,6 +12,7 @@ import (
 	"github.com/docent-zk/docent/internal/logfield"
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queuelist"
 )
 
@@ -34,6 +35,8 @@ type waiter struct {
 	// positionTaken: a transaction that creates another node at the position of this one was sent, or
 	// is about to be.
 	positionTaken atomic.Bool
+	deleting      atomic.Bool                    // the client has asked for the deletion of the node, or is about to
+	hold          atomic.Pointer[ownership.Hold] // of the node; nil: there is none
 
 	// Read with ownWatch. A node that was not read is as it was created, unless it was revoked.
 	data    []byte
@@ -43,9 +46,18 @@ type waiter struct {
 // setWaitsFor records the predecessor, for the text of an error.
 func (w *waiter) setWaitsFor(m locknode.Node) { w.waitsFor.Store(&m) }
 
-// lastAtFront reports whether no conflicting node is ahead of the next waiter once the node of w is
-// deleted.
-func (w *waiter) lastAtFront() bool { return w.reachedFront.Load() && !w.positionTaken.Load() }
+// lastAtFront reports whether no conflicting node is ahead of the next waiter, and no hold of w is
+// valid, once the node of w is deleted.
+func (w *waiter) lastAtFront() bool {
+	return w.reachedFront.Load() && !w.positionTaken.Load() && w.hasLeft()
+}
+
+// hasLeft reports whether w holds nothing by its node any more. If another client deletes the node, or
+// the servers end the session, the event of that comes before the hold has ended.
+func (w *waiter) hasLeft() bool {
+	hold := w.hold.Load()
+	return w.deleting.Load() || hold != nil && hold.NodesEnded()
+}
 
 // readToken reads the token, and checks that the node belongs to the session.
 func (w *waiter) readToken(ctx context.Context) error {
