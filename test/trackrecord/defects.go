@@ -147,6 +147,14 @@ var defects = []defect{
 		says: `is not less than or equal to "20"`,
 	},
 	{
+		name: "events-of-an-ended-session", found: attacked, commit: "fca6c92",
+		text: "A session ended on the servers, and the events of its nodes came first. Several writers of " +
+			"the client held a read-write lock at once.",
+		folder: "recipes/rwlock",
+		tests:  "^TestWriterOfTheSameClientAsksAfterADeletionThatTheClientDidNotAskFor$",
+		says:   "two writers of one client hold",
+	},
+	{
 		name: "negative-versions", found: read, commit: "227834b",
 		text: "A node that had been written 2^31 times could only be written without a check of its " +
 			"version.",
