@@ -266,6 +266,7 @@ func TestRepeatedReleaseOfARedlock(t *testing.T) {
 		hold := acquire(t, a)
 		require.NoError(t, hold.Release())
 		hold = acquire(t, a)
+		synctest.Wait() // until all servers have answered: a majority is enough for the hold
 		for _, srv := range servers[:3] {
 			srv.delete(a.Key())
 		}
