@@ -129,7 +129,7 @@ func TestContainersAreMadeAfterALostRequestOrReply(t *testing.T) {
 func TestParentsAreSearchedAgainIfAnExistingOneIsDeleted(t *testing.T) {
 	c, p := proxied(t)
 	ctx, above, o := testzk.Context(t), parent(t)+"/above", testzk.Observer(t)
-	for _, n := range []int{1, 9, 10} {
+	for _, n := range []int{1, 99, 100} {
 		require.NoError(t, c.CreateContainers(ctx, above))
 		var vanish []*fault.Rule
 		for range n {
@@ -142,7 +142,7 @@ func TestParentsAreSearchedAgainIfAnExistingOneIsDeleted(t *testing.T) {
 			require.NoError(t, o.Delete(above, -1))
 			held.Release()
 		}
-		if n == 10 {
+		if n == 100 {
 			failed(t, <-result, framework.NotApplied, zk.ErrNoNode)
 			continue
 		}

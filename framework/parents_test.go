@@ -175,21 +175,24 @@ func TestParentsOfALargeNodeAreCreatedBeforeIt(t *testing.T) {
 	require.Equal(t, before, p.Requests()[fault.OpConnect], "a connection ended")
 }
 
-// Parents that appear and disappear again and again end in an error.
-func TestParentsThatNeverStayAreAnError(t *testing.T) {
+// createWhileTheParentChanges creates a node with Parents. So many times, another client creates the
+// parent just before the transaction does, and deletes it just before the next transaction.
+func createWhileTheParentChanges(t *testing.T, times int) error {
+	t.Helper()
 	c, p := proxied(t)
 	ctx, x, o := testzk.Context(t), parent(t)+"/x", testzk.Observer(t)
-	request := p.On(fault.Match{Op: fault.OpMulti, Path: x}, fault.Hold())
+	hold := func() *fault.Rule { return p.On(fault.Match{Op: fault.OpMulti, Path: x}, fault.Hold()) }
+	request := hold()
 	result := make(chan error, 1)
 	go func() {
 		_, err := c.Multi(ctx, framework.CreateOp(x+"/n", nil, framework.Parents()))
 		result <- err
 	}()
-	for i := range 21 {
+	for i := range 2*times + 1 {
 		require.NoError(t, request.Wait(ctx))
 		held := request
-		if i < 20 {
-			request = p.On(fault.Match{Op: fault.OpMulti, Path: x}, fault.Hold())
+		if i < 2*times {
+			request = hold()
 		}
 		switch {
 		case i%2 == 1: // with the parent
@@ -200,7 +203,16 @@ func TestParentsThatNeverStayAreAnError(t *testing.T) {
 		}
 		held.Release()
 	}
-	failed(t, <-result, framework.NotApplied, zk.ErrNoNode)
+	return <-result
+}
+
+// The servers may delete containers as often as they are created.
+func TestParentsThatStayInTheEndAreNoError(t *testing.T) {
+	require.NoError(t, createWhileTheParentChanges(t, 99))
+}
+
+func TestParentsThatNeverStayAreAnError(t *testing.T) {
+	failed(t, createWhileTheParentChanges(t, 100), framework.NotApplied, zk.ErrNoNode)
 }
 
 func TestProtectedCreateWithParentsMakesOneNodeAfterALostRequestOrReply(t *testing.T) {
