@@ -247,32 +247,32 @@ func status(ctx context.Context, s *ensemble.Server, name string) (int64, error)
 	return 0, fmt.Errorf("no %s in %q", name, answer)
 }
 
-// follower returns the address of a server that does not lead, or of the only one.
+// follower returns the address of a server that does not lead.
 func (b *site) follower(ctx context.Context) (string, error) {
 	leader, err := b.ensemble.Leader(ctx)
 	if err != nil {
 		return "", err
 	}
-	addr := leader.Addr()
 	for _, s := range b.ensemble.Servers() {
 		if s != leader {
-			addr = s.Addr()
+			return s.Addr(), nil
 		}
 	}
-	return addr, nil
+	return "", errors.New("no follower")
 }
 
-// distant is the servers of a site, one of which is far away. Peers use only that one.
-type distant struct {
+// oneOf is the servers of a site. Peers use only the one with the address, because a connection to the
+// leader is faster than one to a follower.
+type oneOf struct {
 	*site
-	link *link
+	addr string
 }
 
-func (d distant) servers(name string) string {
+func (o oneOf) servers(name string) string {
 	if name == "etcd" {
 		return ""
 	}
-	return d.link.addr()
+	return o.addr
 }
 
 // at returns the servers for a workload. leave ends what was started for it alone.
@@ -284,18 +284,21 @@ func (b *site) at(ctx context.Context, w workload) (_ place, leave func(), err e
 			return nil, nil, err
 		}
 		return counting{srv}, srv.Close, nil
-	case w.far:
-		target, err := b.follower(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		l, err := newLink(target, report.Trip)
-		if err != nil {
-			return nil, nil, err
-		}
-		return distant{b, l}, l.close, nil
+	case len(b.ensemble.Servers()) == 1:
+		return b, func() {}, nil
 	}
-	return b, func() {}, nil
+	target, err := b.follower(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !w.far:
+		return oneOf{b, target}, func() {}, nil
+	}
+	l, err := newLink(target, report.Trip)
+	if err != nil {
+		return nil, nil, err
+	}
+	return oneOf{b, l.addr()}, l.close, nil
 }
 
 func (b *site) kill() error { return b.ensemble.Servers()[0].Kill() }
