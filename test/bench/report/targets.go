@@ -46,6 +46,23 @@ func (t Target) show(value float64) string {
 	return fmt.Sprintf("%.2f%s", value, t.unit)
 }
 
+// in returns the target for one setting alone.
+func (t Target) in(setting string) Target { return t.where(func(s string) bool { return s == setting }) }
+
+// except returns the target for all settings but one.
+func (t Target) except(setting string) Target { return t.where(func(s string) bool { return s != setting }) }
+
+func (t Target) where(applies func(setting string) bool) Target {
+	value := t.value
+	t.value = func(r *Report, setting string) (float64, bool) {
+		if !applies(setting) {
+			return 0, false
+		}
+		return value(r, setting)
+	}
+	return t
+}
+
 const times = " ×"
 
 // latency returns a target for the median latency of docent, relative to that of another peer.
@@ -89,23 +106,27 @@ const (
 	perSec = "/s"
 
 	seconds = " s"
+
+	replicated = "disk-3" // the setting with three servers and fsync, where each write waits for two disks
 )
 
 // Targets are all targets.
 var Targets = []Target{
-	latency("mutex", "mutex, uncontended", "docent", "floor", 1.10),
-	speed("mutex", "mutex, uncontended", "docent", "curator", 1.5),
+	latency("mutex", "mutex, uncontended", "docent", "floor", 1.25).except(replicated),
+	latency("mutex", "mutex, uncontended", "docent", "floor", 1.08).in(replicated),
+	speed("mutex", "mutex, uncontended", "docent", "curator", 1),
 	latency("read", "read side, uncontended", "docent", "floor", 1.15),
 	latency("write", "write side, uncontended", "docent", "floor", 1.15),
 	speed("semaphore", "semaphore, uncontended", "docent", "curator", 3.5),
 	speed("semaphore-mutex", "semaphore mutex, uncontended", "docent", "curator", 3.5),
 	speed("multi", "multi-lock of 10", "docent", "curator", 12),
-	speed(Distinct, "32 distinct locks, one client", "docent", "floor", 0.9),
-	speed(Distinct, "32 distinct locks, one client", "docent", "curator", 1.4),
+	speed(Distinct, "32 distinct locks, one client", "docent", "floor", 0.75).except(replicated),
+	speed(Distinct, "32 distinct locks, one client", "docent", "floor", 0.95).in(replicated),
+	speed(Distinct, "32 distinct locks, one client", "docent", "curator", 1),
 	latency(Handover(2), "hand-over, 2 clients", "docent", "floor", 1.2),
 	latency(Handover(16), "hand-over, 16 clients", "docent", "floor", 1.2),
-	speed(Contended(2), "one lock, 2 clients", "docent", "curator", 1.6),
-	speed(Contended(16), "one lock, 16 clients", "docent", "curator", 1.6),
+	speed(Contended(2), "one lock, 2 clients", "docent", "curator", 1.5),
+	speed(Contended(16), "one lock, 16 clients", "docent", "curator", 1.5),
 	speed(Queue, "500 waiters on one client", QueueOf("docent", 500), QueueOf("curator", 500), 2),
 	{"5,000 waiters on one client", "p50 of a hand-over / with 50 waiters", 1.3, false, times,
 		ratio(Queue, QueueOf("docent", 5000), QueueOf("docent", 50), median)},
