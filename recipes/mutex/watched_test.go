@@ -80,27 +80,28 @@ func (l *nodeLog) follow(t *testing.T, c *framework.Client, path string) {
 			return
 		}
 		w, err := c.AddWatch(context.Background(), e.Path, framework.WatchNode, func(e framework.WatchEvent) {
-			if e.Type == zk.EventNodeDeleted {
+			switch e.Type {
+			case zk.EventNodeDeleted:
 				l.deleted(e.Path)
+			case zk.EventNotWatching: // the lock read the node while the watch was being set
+				l.check(t, c, e.Path)
 			}
 		})
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		l.watch(context.Background(), t, c, e.Path, w)
+		l.mu.Lock()
+		l.nodes[e.Path] = w
+		l.mu.Unlock()
+		l.check(t, c, e.Path)
 	})
 	require.NoError(t, err)
 }
 
-// watch registers the watch of a node, unless the node was deleted before the watch was set.
-func (l *nodeLog) watch(
-	ctx context.Context, t *testing.T, c *framework.Client, path string, w *framework.PersistentWatch,
-) {
-	l.mu.Lock()
-	l.nodes[path] = w
-	l.mu.Unlock()
-	_, err := c.Exists(ctx, path)
+// check registers the deletion of a node, if it may have happened before the watch was set.
+func (l *nodeLog) check(t *testing.T, c *framework.Client, path string) {
+	_, err := c.Exists(context.Background(), path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		l.deleted(path)
