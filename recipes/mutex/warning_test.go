@@ -121,9 +121,31 @@ func TestFirstWarningIsByDefaultAfterAMinute(t *testing.T) {
 		require.Equal(t, s.hold.Path(), first["node"])
 		require.Equal(t, "holder", first["data"])
 		require.NotContains(t, first, "host")
+		require.NotContains(t, s.warnings()[0].ContextMap(), "hint")
 		require.Regexp(t, "^0x[0-9a-f]+$", first["session"])
 		require.Equal(t, "docent.mutex", s.warnings()[0].LoggerName)
 		require.Equal(t, "/lock", s.warnings()[0].ContextMap()["path"])
+	})
+}
+
+// An acquire in a hold that does not get the context of the hold waits for its own client.
+func TestWarningHintsAtTheContextOfAHoldOfTheSameClient(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		core, logs := observer.New(zapcore.WarnLevel)
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
+			framework.WithLogger(zap.New(core)))
+		mu := newMutex(t, c, "/lock")
+		err := mu.Do(t.Context(), func(ctx context.Context, hold *recipes.Hold) error {
+			_, err := mu.AcquireWithin(ctx, time.Second) // re-enters
+			require.NoError(t, err)
+			_, err = mu.AcquireWithin(t.Context(), 90*time.Second)
+			require.ErrorIs(t, err, recipes.ErrNotAcquired)
+			return nil
+		})
+		require.NoError(t, err)
+		warnings := logs.FilterMessage("still waiting").All()
+		require.Len(t, warnings, 1)
+		require.Contains(t, warnings[0].ContextMap()["hint"], "context of that hold")
 	})
 }
 

@@ -6,7 +6,8 @@
 //     (counted.go). It writes these directories, so they must be such that a recipe has made for
 //     itself ([Dir], dir.go). The directories that users name are never written.
 //   - [DeleteNodes] deletes the nodes of a create or of a wait that has failed (delete.go).
-//   - [WarnOfCounter] warns if a directory's counter of sequence numbers runs out (counter.go).
+//   - [WarnOfCounter] warns if a directory's counter of sequence numbers runs out, and [WarnOfOtherLock]
+//     if a lock of another kind uses the directory (warnings.go).
 //
 // # Lost reply
 //

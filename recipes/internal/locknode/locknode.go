@@ -31,6 +31,16 @@ func Parse(name string, kinds []string) (Node, bool) {
 	return Node{}, false
 }
 
+// anyKind is the kinds of the lock nodes of Curator's locks and elections, and of kazoo's.
+var anyKind = []string{"lock-", "latch-", "__READ__", "__WRIT__", "__lock__", "__rlock__"}
+
+// OfAnyLock reports whether the name of a child shows that a lock uses the directory: the name of a
+// lock node, or of the directory of a semaphore's permits.
+func OfAnyLock(name string) bool {
+	_, ok := Parse(name, anyKind)
+	return ok || name == "leases"
+}
+
 // Before compares sequence numbers as serial numbers. The counter of a parent has 32 bits, and
 // the number that follows the largest one is the smallest. Numbers in one queue are never half
 // the range apart.

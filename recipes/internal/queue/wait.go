@@ -136,7 +136,9 @@ func (w *waiter) listQueue(ctx context.Context) (nodesAhead, error) {
 		if err != nil {
 			return nodesAhead{}, w.recordDeletion(ctx, err)
 		}
-		found := w.findAhead(list.Order())
+		order := list.Order()
+		enqueue.WarnOfOtherLock(w.queue.client, w.queue.log, w.queue.dir.Key, order.OtherLock)
+		found := w.findAhead(order)
 		if !found.listed {
 			// Without its node, a waiter would seem to be first. w.deleted is not set, so that attempt still
 			// deletes the node, in case it exists.

@@ -9,7 +9,8 @@ import (
 // Order holds the nodes of a queue, each slice in the order of the queue.
 type Order struct {
 	Conflicting, Compatible []locknode.Node
-	Unsorted                bool // the numbers do not show the order: the slices are not sorted
+	Unsorted                bool   // the numbers do not show the order: the slices are not sorted
+	OtherLock               string // a child that belongs to a lock of another kind; empty: there is none
 }
 
 // Sort parses and sorts the names of children.
@@ -19,6 +20,9 @@ func (d Directory) Sort(children []string) Order {
 		m, conflicts, ok := d.parse(name)
 		switch {
 		case !ok:
+			if o.OtherLock == "" && locknode.OfAnyLock(name) {
+				o.OtherLock = name
+			}
 			continue
 		case conflicts:
 			o.Conflicting = append(o.Conflicting, m)

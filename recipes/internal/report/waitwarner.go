@@ -117,14 +117,25 @@ func (warner *waitWarner) warn() {
 		first, err = warner.reporter.first(ctx, warner.ownNodes())
 		return err
 	})
-	blocker := zap.Object("first", first)
-	if err != nil {
-		blocker = zap.Error(err)
+	fields := []zap.Field{zap.Duration("waited", time.Since(warner.began).Round(time.Millisecond))}
+	switch {
+	case err != nil:
+		fields = append(fields, zap.Error(err))
+	case warner.reporter.isOwn(warner.ctx, first):
+		fields = append(fields, zap.Object("first", first), zap.String("hint",
+			"this node is of the same client: an acquire in a hold needs the context of that hold"))
+	default:
+		fields = append(fields, zap.Object("first", first))
 	}
 	if warner.ctx.Err() == nil { // else the wait has ended
-		waited := time.Since(warner.began).Round(time.Millisecond)
-		warner.reporter.lock.Log.Warn("still waiting", zap.Duration("waited", waited), blocker)
+		warner.reporter.lock.Log.Warn("still waiting", fields...)
 	}
+}
+
+// isOwn reports whether the node of a participant belongs to the client's session.
+func (r *Reporter) isOwn(ctx context.Context, p recipes.Participant) bool {
+	session, err := r.lock.Client.Session(ctx)
+	return err == nil && session.ID() == p.Session
 }
 
 func (warner *waitWarner) ownNodes() queue.OwnNodes {
