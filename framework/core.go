@@ -200,7 +200,7 @@ func (c *core) forget(conn *conn.Conn) {
 func (c *core) setServers(servers []string) {
 	shuffled := conn.Shuffle(servers, c.cfg.random)
 	for _, conn := range c.replaceServers(servers, shuffled) {
-		conn.LeaveStranger()
+		conn.LeaveRemoved()
 	}
 }
 

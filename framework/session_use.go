@@ -97,7 +97,7 @@ func notConnected(conn *conn.Conn) error {
 	if conn == nil {
 		return ErrNotConnected
 	}
-	if cause := conn.Trouble(); cause != nil {
+	if cause := conn.Failures(); cause != nil {
 		return fmt.Errorf("%w: %w", ErrNotConnected, cause)
 	}
 	return ErrNotConnected

@@ -41,7 +41,7 @@ func TestCloseEndsEverythingInEachState(t *testing.T) {
 		},
 		"refused": {
 			dial:  redirect(refused.addr()),
-			until: func(c *client, _ *server) bool { return c.Trouble() != nil },
+			until: func(c *client, _ *server) bool { return c.Failures() != nil },
 		},
 		"dialling": {
 			dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -88,7 +88,7 @@ func TestCloseEndsEverythingInEachState(t *testing.T) {
 				address = s.addr()
 			}
 			c := connect(t, Config{Dial: row.dial}, address)
-			eventually(t, func() bool { return row.until(c, s) }, "the state was not reached: %v", c.Trouble())
+			eventually(t, func() bool { return row.until(c, s) }, "the state was not reached: %v", c.Failures())
 			closed(t, c)
 		})
 	}

@@ -222,12 +222,12 @@ func (c *Conn) Server() string {
 	return ""
 }
 
-// Trouble returns the last failure of each server since the last successful attempt to connect, or
+// Failures returns the last failure of each server since the last successful attempt to connect, or
 // nil if there is none.
-func (c *Conn) Trouble() error {
+func (c *Conn) Failures() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all troubles
+	var all failures
 	for server, err := range c.lastErr {
 		all = append(all, fmt.Errorf("%s: %w", server, err))
 	}
@@ -238,18 +238,18 @@ func (c *Conn) Trouble() error {
 	return all
 }
 
-// troubles joins errors in one line.
-type troubles []error
+// failures joins errors in one line.
+type failures []error
 
-func (t troubles) Error() string {
-	texts := make([]string, len(t))
-	for i, err := range t {
+func (f failures) Error() string {
+	texts := make([]string, len(f))
+	for i, err := range f {
 		texts[i] = err.Error()
 	}
 	return strings.Join(texts, "; ")
 }
 
-func (t troubles) Unwrap() []error { return t }
+func (f failures) Unwrap() []error { return f }
 
 // SetServers replaces the servers to connect to.
 func (c *Conn) SetServers(servers []string) {
@@ -259,9 +259,9 @@ func (c *Conn) SetServers(servers []string) {
 	maps.DeleteFunc(c.lastErr, func(server string, _ error) bool { return !slices.Contains(servers, server) })
 }
 
-// LeaveStranger closes the connection if its server was removed by SetServers. Likewise it cancels
+// LeaveRemoved closes the connection if its server was removed by SetServers. Likewise it cancels
 // an attempt to connect to such a server. The session goes on with another server.
-func (c *Conn) LeaveStranger() {
+func (c *Conn) LeaveRemoved() {
 	c.mu.Lock()
 	l, a := c.link, c.attempt
 	c.mu.Unlock()

@@ -264,7 +264,7 @@ func (c *Conn) noteSlow(server string, err error) {
 	c.tolerateSlow = true
 }
 
-// noteFailure records a failure of a server for Trouble.
+// noteFailure records a failure of a server for Failures.
 func (c *Conn) noteFailure(server string, err error) {
 	c.log.Debug("connection failed", zap.String("server", server), zap.Error(err))
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

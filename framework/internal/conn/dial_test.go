@@ -36,9 +36,9 @@ func TestTroubleNamesEachServer(t *testing.T) {
 		return nil, &net.DNSError{Err: "no such host", Name: "the name in " + address, IsNotFound: true}
 	}}, "a.test:2181", "b.test:2181")
 	eventually(t, func() bool {
-		return c.Trouble() != nil && strings.Count(c.Trouble().Error(), ";") == 1
-	}, "want the trouble of two servers, got %v", c.Trouble())
-	require.EqualError(t, c.Trouble(), "a.test:2181: lookup the name in a.test:2181: no such host; "+
+		return c.Failures() != nil && strings.Count(c.Failures().Error(), ";") == 1
+	}, "want the failures of two servers, got %v", c.Failures())
+	require.EqualError(t, c.Failures(), "a.test:2181: lookup the name in a.test:2181: no such host; "+
 		"b.test:2181: lookup the name in b.test:2181: no such host")
 }
 
@@ -57,7 +57,7 @@ func TestNamesAreResolvedAtEachAttempt(t *testing.T) {
 	c.awaitSession(t, 7)
 	to.Store(two)
 	one.closeAll()
-	eventually(t, func() bool { return two.accepted() == 1 }, "the new address is not used: %v", c.Trouble())
+	eventually(t, func() bool { return two.accepted() == 1 }, "the new address is not used: %v", c.Failures())
 	c.awaitSession(t, 7)
 }
 
@@ -103,8 +103,8 @@ func TestTLSVerifiesTheNameOfTheServer(t *testing.T) {
 				c.awaitSession(t, 7)
 				return
 			}
-			eventually(t, func() bool { return c.Trouble() != nil }, "no trouble")
-			require.ErrorContains(t, c.Trouble(), row.want)
+			eventually(t, func() bool { return c.Failures() != nil }, "no failure")
+			require.ErrorContains(t, c.Failures(), row.want)
 		})
 	}
 }
@@ -114,8 +114,8 @@ func TestTLSHandshakeIsBounded(t *testing.T) {
 		s, dial := serveInMemory(t, func(p *peer) { _, _ = p.Conn.Read(make([]byte, 1<<16)); stall(p) })
 		settings := &tls.Config{ServerName: "x"}
 		c := connect(t, Config{TLS: settings, ConnectTimeout: 50 * time.Millisecond, Dial: dial}, "a:1")
-		eventually(t, func() bool { return s.accepted() > 2 }, "still waiting for a silent server; %v", c.Trouble())
-		require.ErrorContains(t, c.Trouble(), "deadline exceeded")
+		eventually(t, func() bool { return s.accepted() > 2 }, "still waiting for a silent server; %v", c.Failures())
+		require.ErrorContains(t, c.Failures(), "deadline exceeded")
 	})
 }
 
@@ -151,7 +151,7 @@ func TestTroubleHasNamesThatDoNotResolve(t *testing.T) {
 		func(context.Context, string) ([]string, error) { return nil, nil },
 	} {
 		c := connect(t, Config{Resolve: resolve}, "a.example:1")
-		eventually(t, func() bool { return c.Trouble() != nil }, "no attempt")
-		require.ErrorContains(t, c.Trouble(), "lookup a.example: no ")
+		eventually(t, func() bool { return c.Failures() != nil }, "no attempt")
+		require.ErrorContains(t, c.Failures(), "lookup a.example: no ")
 	}
 }

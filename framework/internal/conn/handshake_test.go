@@ -57,14 +57,14 @@ func TestHandshakeWithABadServerIsLimitedAndReported(t *testing.T) {
 				})
 				c := connect(t, Config{ConnectTimeout: 50 * time.Millisecond, Dial: dial}, "a:1")
 				eventually(t, func() bool {
-					return c.Trouble() != nil && s.accepted() > 1
+					return c.Failures() != nil && s.accepted() > 1
 				}, "the first attempt does not end")
-				require.ErrorContains(t, c.Trouble(), row.want)
-				require.ErrorContains(t, c.Trouble(), "a:1: ")
+				require.ErrorContains(t, c.Failures(), row.want)
+				require.ErrorContains(t, c.Failures(), "a:1: ")
 				require.Zero(t, c.Info())
 				healed.Store(true)
 				c.awaitSession(t, 7)
-				require.NoError(t, c.Trouble(), "after a success")
+				require.NoError(t, c.Failures(), "after a success")
 			})
 		})
 	}
@@ -80,7 +80,7 @@ func TestHandshakeIsLimitedByTheGrantedTimeout(t *testing.T) {
 			stall(p)
 		})
 		c := connect(t, Config{SessionTimeout: time.Hour, ConnectTimeout: time.Hour, Dial: dial}, "a:1")
-		eventually(t, func() bool { return s.accepted() > 3 }, "still waiting for a silent server; %v", c.Trouble())
+		eventually(t, func() bool { return s.accepted() > 3 }, "still waiting for a silent server; %v", c.Failures())
 	})
 }
 

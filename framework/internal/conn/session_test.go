@@ -270,6 +270,6 @@ func TestReplyOfImpossibleLengthLeadsToAReconnect(t *testing.T) {
 func TestDialerThatReturnsNothingIsAnError(t *testing.T) {
 	dial := func(context.Context, string, string) (net.Conn, error) { return nil, nil }
 	c := connect(t, Config{Dial: dial}, "a.test:2181")
-	eventually(t, func() bool { return c.Trouble() != nil }, "no trouble")
-	require.ErrorContains(t, c.Trouble(), "neither a connection nor an error")
+	eventually(t, func() bool { return c.Failures() != nil }, "no failure")
+	require.ErrorContains(t, c.Failures(), "neither a connection nor an error")
 }
