@@ -19,9 +19,9 @@ type Handoff interface {
 type Decision int
 
 const (
-	Delete Decision = iota
-	Passed
-	Kept // for a later hold: the hold of the meantime is not measured, and its loss is not reported
+	Delete Decision = iota // the nodes are deleted, and the hold given to Next does not begin
+	Passed                 // another goroutine has the hold
+	Kept                   // for a later hold: until then it is not measured, and its loss is not reported
 )
 
 // SetHandoff sets the hand-off policy of h. Call it before h is shared.

@@ -12,14 +12,15 @@
 //  1. Enqueue. Lock.enqueue (acquire.go) sends a create of a protected ephemeral sequential node
 //     ([enqueue.Create]) and, right behind it on the same connection, a list of the directory: one
 //     round trip. The servers answer the requests of a connection in order, so the list shows the
-//     own node and all that are ahead. With several queues, one transaction creates all nodes and
-//     the lists follow it: the first 64, requestMoreLists requests the others. The czxid in the
-//     reply is the fencing token. If a directory does not exist, the framework sends a transaction
-//     that creates it and the node. No list of it follows.
-//  2. The lock is free if the own node is the only child of the directory, or its number is 0:
-//     waitInAllQueues (acquire.go) calls waiter.awaitOnlyChild for each queue. Nothing more is sent
-//     until the grant; go on with step 6. For the other queues, waiter.waitForFront (wait.go) does
-//     steps 3 to 5, in all of them at the same time.
+//     own node and all that are ahead. The czxid in the reply is the fencing token. With several
+//     queues, one transaction creates all nodes, and 64 lists at most follow it. requestMoreLists
+//     requests the others when these are answered. If a directory does not exist, the framework
+//     sends a transaction that creates it and the node. No list of it follows.
+//  2. The lock is free if the own node is the only child of the directory, or has the number 0,
+//     which is that of a directory's first child. waitInAllQueues (acquire.go) calls
+//     waiter.awaitOnlyChild for each queue. If all are free, nothing more is sent until the grant,
+//     which is step 6. For the other queues, waiter.waitForFront (wait.go) does steps 3 to 5, in
+//     all of them at the same time.
 //  3. Find the predecessor. waiter.listQueue (wait.go) sorts the list (package queuelist) and looks
 //     up the conflicting node before the own one, the predecessor, and the one before that, the
 //     grandpredecessor (snapshot.go). No predecessor: the lock is free. Go on with step 6. A list
@@ -34,14 +35,23 @@
 //     conflicting node, the holder. While it holds, waiter.relist sends a list and a read of the
 //     predecessor with a watch, in one round trip. So the last deletion needs no read. If the list
 //     still shows more nodes ahead, the step is repeated.
-//  6. Grant. Lock.grant (acquire.go) makes an ownership.Hold. A hold that lasts reads its node once
-//     to watch it, unless it is watched already (package ownership).
+//  6. Grant. Lock.grant (acquire.go) makes an ownership.Hold. A hold that lasts 100 ms reads its
+//     node once to watch it, unless it is watched already (package ownership).
+//
+// These are the requests of a mutex whose nodes ahead belong to other sessions. Those between two
+// semicolons are one round trip.
+//
+//	ahead           until the lock is granted
+//	no node         create, list
+//	one node        create, list; read of the predecessor, read of the own node
+//	several nodes   create, list; read of the grandpredecessor, read of the own node; after its
+//	                deletion a list, read of the predecessor
 //
 // # Exceptions
 //
 //   - Step 1, list under way: while a list of a queue is under way in a session, all waiters that
-//     need one share the next list (package queuelist). It is sorted once, and each waiter finds its own
-//     node by binary search.
+//     need one share the next list (package queuelist). It is sorted once, and each waiter finds
+//     its own node by binary search.
 //   - Step 1, same session: if a waiter of the session, or a holder that has waited, is registered
 //     for the queue, with a watch on its own node (waiter.register), no list follows the create. If
 //     its number is the one before the own number, that watch serves both, and no list is needed
@@ -93,8 +103,8 @@
 //
 // # Elsewhere
 //
-//   - Missing directories are created by [enqueue.Create], with the node. No data is written to the directories of
-//     queues, except those that a recipe has made for itself ([enqueue.Counted]).
+//   - Missing directories are created by [enqueue.Create], with the node. No data is written to the
+//     directories of queues, except those that a recipe has made for itself ([enqueue.Counted]).
 //   - Numbers at the end of the directory's counter do not show the order. waiter.createdBefore
 //     (wait.go) then reads the nodes one after another.
 //   - New data in a predecessor (Revoke) fires its watch, and the queue is listed again.

@@ -238,7 +238,7 @@ func (w *waiter) waitForDeletion(ctx context.Context, node locknode.Node,
 func (w *waiter) watchAhead(ctx context.Context, node locknode.Node,
 	ahead nodesAhead) (watch *framework.Watch, err error) {
 	switch {
-	case ahead.sameSession.watch != nil:
+	case ahead.hasSharedWatch():
 		watch = ahead.sameSession.watch
 	case ahead.watch != nil && node == ahead.predecessor:
 		watch = ahead.watch
