@@ -80,8 +80,11 @@ func (c *Client) Outlast(ctx context.Context, err error) bool {
 // waits until the client's goroutines have returned. Without a connection it tries for one connect
 // timeout to get one, so that the servers end the session too. If that fails, the servers end the
 // session after the session timeout. Close waits at most one second for a listener that does not
-// return. Operations in progress fail with ErrClosed. A second Close returns nil at once. Close of
-// a view that Namespace returned is an error.
+// return. Operations in progress fail with ErrClosed.
+//
+// Close returns nil, also if the servers have not confirmed the end of the session. A second Close
+// waits for the first one. Close of a zero Client, and of a view that Namespace returned, is an
+// error and closes nothing.
 func (c *Client) Close() error {
 	switch {
 	case c.core == nil:

@@ -181,7 +181,11 @@ var openACL = zk.WorldACL(zk.PermAll)
 // Create creates a node and returns its path. For a sequential or protected node the path differs
 // from the given one. After an unknown outcome Create is repeated only if the node is Protected. An
 // ephemeral node is created in the session that was current at the first attempt, or not at all. If
-// the outcome stays unknown, a protected node is deleted in the background. Curator: create.
+// the outcome stays unknown, a protected node is deleted in the background.
+//
+// Create fails with zk.ErrNodeExists if the node exists, unless OrSet is given. It fails with
+// zk.ErrNoNode if the parent does not exist, unless Parents is given, and with
+// zk.ErrNoChildrenForEphemerals if the parent is ephemeral. Curator: create.
 func (o ops) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, error) {
 	r, err := o.CreateResult(ctx, path, data, opts...)
 	return r.Path, err

@@ -222,8 +222,8 @@ func (o ops) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	return r.stat, err
 }
 
-// Children returns the names of a node's children in no particular order, and the node's Stat.
-// Curator: getChildren.
+// Children returns the names of a node's children in no particular order, and the node's Stat. If
+// there is no such node, the error matches zk.ErrNoNode. Curator: getChildren.
 func (o ops) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	r, err := o.read(ctx, "list", path, watchChildren)
 	return r.children, r.stat, err
@@ -269,10 +269,12 @@ func (o ops) readWatched(ctx context.Context, name, path string, kind watchKind)
 	})
 }
 
-// Set writes a node's data if its version is the given one; -1 stands for any. A node has negative
-// versions after 2^31 writes. Set is repeated after an unknown outcome only with a version. Then
-// zk.ErrBadVersion with an Unknown outcome may mean that an earlier attempt was applied. Curator:
-// setData.
+// Set writes a node's data if its version is the given one; -1 stands for any. It returns the Stat
+// after that. It fails with zk.ErrBadVersion if the version is another one, and with zk.ErrNoNode if
+// there is no such node. A node has negative versions after 2^31 writes.
+//
+// Set is repeated after an unknown outcome only with a version. Then zk.ErrBadVersion with an Unknown
+// outcome may mean that an earlier attempt was applied. Curator: setData.
 func (o ops) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	c := o.call("set", path, versioned(version))
 	c = c.require(checkSize(len(c.full) + len(data)))
@@ -281,9 +283,12 @@ func (o ops) Set(ctx context.Context, path string, data []byte, version int32) (
 	})
 }
 
-// Delete deletes a node if its version is the given one; -1 stands for any. It is repeated after an
-// unknown outcome only with a version. Then zk.ErrNoNode with an Unknown outcome may mean that an
-// earlier attempt was applied. Curator: delete.
+// Delete deletes a node if its version is the given one; -1 stands for any. It fails with
+// zk.ErrBadVersion if the version is another one, with zk.ErrNotEmpty if the node has children, and
+// with zk.ErrNoNode if there is no such node.
+//
+// Delete is repeated after an unknown outcome only with a version. Then zk.ErrNoNode with an Unknown
+// outcome may mean that an earlier attempt was applied. Curator: delete.
 func (o ops) Delete(ctx context.Context, path string, version int32) error {
 	c := o.call("delete", path, versioned(version))
 	_, err := run(ctx, o, c, func(ctx context.Context, s *session) (nothing, error) {
@@ -349,7 +354,8 @@ type aclReading struct {
 	stat *zk.Stat
 }
 
-// GetACL returns a node's ACL and Stat.
+// GetACL returns a node's ACL and Stat. If there is no such node, the error matches zk.ErrNoNode.
+// Curator: getACL.
 func (o ops) GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error) {
 	c := o.call("get ACL", path, repeatable)
 	r, err := run(ctx, o, c, func(ctx context.Context, s *session) (aclReading, error) {
@@ -361,7 +367,8 @@ func (o ops) GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error
 	return r.acl, r.stat, err
 }
 
-// SetACL writes a node's ACL if its ACL version is the given one; -1 stands for any.
+// SetACL writes a node's ACL if its ACL version is the given one; -1 stands for any. It returns the
+// Stat after that. Otherwise it is as Set. Curator: setACL.
 func (o ops) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (*zk.Stat, error) {
 	c := o.call("set ACL", path, versioned(version))
 	c = c.require(checkSize(len(c.full) + aclSize(acl)))
