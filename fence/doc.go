@@ -14,8 +14,9 @@
 // Later holders have larger tokens. Goroutines that hand a lock node on among themselves have equal
 // ones (see mutex.WithLocalHandoff). So after the first request of a later holder, requests of all
 // earlier holders fail with [ErrStale]. Before that request no other holder has used the resource,
-// and a late write of the earlier holder does no harm. Reads are requests, too: without tokens of
-// reads, a late write can come between the read of a later holder and its write, and is lost.
+// and a late write of the earlier holder does no harm. A read is such a request, too. If a later
+// holder reads without its token, a late write can come after that read. The later holder then
+// overwrites the late write, and it is lost.
 //
 // The package needs only the standard library, so a resource can use it without ZooKeeper. Curator
 // has no counterpart.

@@ -38,7 +38,7 @@ var (
 // fn exactly once and returns its error unchanged. It uses neither its policy nor its retryable:
 // the outer loop decides. The mark loses its effect when the outer Do returns.
 //
-// (Curator: RetryLoop.callWithRetry.)
+// Curator: RetryLoop.callWithRetry.
 func Do(ctx context.Context, p Policy, retryable func(error) bool, fn func(context.Context) error) error {
 	switch {
 	case ctx == nil:

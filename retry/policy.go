@@ -17,7 +17,7 @@ const (
 // time since the start of the first attempt. It returns false if there is to be no retry. A Policy
 // has no state and may be shared. A nil Policy means [Never]. A negative wait means none.
 //
-// (Curator: RetryPolicy.)
+// Curator: RetryPolicy.
 type Policy func(attempt int, elapsed time.Duration) (time.Duration, bool)
 
 // Never allows no retry: there is only the first attempt.
@@ -27,7 +27,7 @@ func Never() Policy {
 
 // Once allows a single retry after wait. It panics if wait is negative.
 //
-// (Curator: RetryOneTime.)
+// Curator: RetryOneTime.
 func Once(wait time.Duration) Policy {
 	return Times(1, wait)
 }
@@ -35,7 +35,7 @@ func Once(wait time.Duration) Policy {
 // Times allows n retries, so n+1 attempts, with the same wait before each. It panics if n or wait
 // is negative.
 //
-// (Curator: RetryNTimes.)
+// Curator: RetryNTimes.
 func Times(n int, wait time.Duration) Policy {
 	mustNotBeNegative("count", n)
 	mustNotBeNegative("wait", wait)
@@ -48,7 +48,7 @@ func Times(n int, wait time.Duration) Policy {
 // retryable ends the loop. It panics unless wait is positive: endless retries without a pause would
 // only load the servers.
 //
-// (Curator: RetryForever.)
+// Curator: RetryForever.
 func Forever(wait time.Duration) Policy {
 	if wait <= 0 {
 		panic(fmt.Sprintf("retry: wait %v is not positive", wait))
@@ -62,7 +62,7 @@ func Forever(wait time.Duration) Policy {
 // attempt. It compares the time before the wait, so the last attempt may start up to wait later
 // than total. It panics if total or wait is negative.
 //
-// (Curator: RetryUntilElapsed.)
+// Curator: RetryUntilElapsed.
 func UntilElapsed(total, wait time.Duration) Policy {
 	mustNotBeNegative("total", total)
 	mustNotBeNegative("wait", wait)
@@ -75,14 +75,14 @@ func UntilElapsed(total, wait time.Duration) Policy {
 // 2^(attempt+1)-1 times, so the first wait is exactly base. As in Curator, n above 29 counts as 29,
 // and no wait exceeds 2^31-1 milliseconds, about 25 days. It panics if base or n is negative.
 //
-// (Curator: ExponentialBackoffRetry.)
+// Curator: ExponentialBackoffRetry.
 func Exponential(base time.Duration, n int) Policy {
 	return BoundedExponential(base, maxExponentialWait, n)
 }
 
 // BoundedExponential is [Exponential] with no wait longer than max. It panics if base, max or n is negative.
 //
-// (Curator: BoundedExponentialBackoffRetry.)
+// Curator: BoundedExponentialBackoffRetry.
 func BoundedExponential(base, max time.Duration, n int) Policy {
 	mustNotBeNegative("base", base)
 	mustNotBeNegative("max", max)

@@ -128,7 +128,7 @@ func (s *Server) untilNext() (wait time.Duration, ok bool) {
 // heard from and deletes each TTL node, all at their own times. While the server is paused only the
 // clock moves, and what is due waits for [Server.Resume]. The clients' clocks do not move, so a
 // client that pings periodically loses its session if d is longer than its timeout. Advance does
-// not shorten [Delay]. In a bubble of testing/synctest it is not needed: sleep instead.
+// not shorten a fault.Delay. In a bubble of testing/synctest it is not needed: sleep instead.
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,8 +33,7 @@ func (s *Server) OnCommit(fn func(zxid int64, changes []Change)) {
 	s.onCommit = fn
 }
 
-// report calls onCommit with a transaction that is in s.tree. The caller holds
-// s.mu.
+// report calls onCommit with a transaction that is in s.tree. The caller holds s.mu.
 func (s *Server) report(t transaction) {
 	if s.onCommit == nil {
 		return
