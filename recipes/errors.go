@@ -12,8 +12,7 @@ var (
 	// waiter, or how many permits are taken. Package inspect shows the client of a node. Where a
 	// context or the time of AcquireWithin ended the wait, the error also matches the context's error.
 	// If the client was not connected then, it matches framework.ErrNotConnected, and not
-	// ErrNotAcquired.
-	// Curator: acquire(time, unit) returned false.
+	// ErrNotAcquired. Curator: acquire(time, unit) returned false.
 	ErrNotAcquired = errors.New("recipes: not acquired")
 	// ErrNotHeld means that a hold was released before, or is a zero value, or that there is no hold
 	// to upgrade: see rwlock.RWLock.TryUpgrade. Curator: IllegalMonitorStateException.

@@ -36,7 +36,7 @@ func runInstance(ctx context.Context, j job) (err error) {
 		return err
 	}
 
-	// The instance serves before it is registered, and is unregistered before it stops to serve.
+	// The instance serves before it is registered, and is unregistered before it stops serving.
 	listener, stop, err := serve(j.Number)
 	if err != nil {
 		return err

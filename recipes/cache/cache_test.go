@@ -393,7 +393,7 @@ func TestCacheOfABusyTreeBecomesReady(t *testing.T) {
 	})
 }
 
-// The nodes below a node that never stops to change are read.
+// The nodes below a node that keeps changing are read.
 func TestBusyNodeDelaysNoNodesBelow(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		client := simClient(t, srv, random, "c0", srv.MemAddr())

@@ -48,6 +48,4 @@
 //
 // A cache of 100,000 nodes with 10 bytes of data takes about 45 MB of memory, or 180 MB where it
 // sets two watches at each node.
-//
-// The words of this module are in its glossary, docs/glossary.md.
 package cache

@@ -30,10 +30,10 @@ import (
 //		}
 //	}
 //
-// hold must be a valid hold of the mutex, of the client that the Condition was made with, and the only
-// one: Wait cannot release a lock that was
-// entered more than once. ctx must not be a context of the hold (recipes.Hold.Context), because that
-// one ends with the release. The new hold has a token and contexts of its own.
+// hold must be a valid hold of the mutex, of the client that the Condition was made with, and the
+// only one: Wait cannot release a lock that was entered more than once. ctx must not be a context of
+// the hold (recipes.Hold.Context), because that one ends with the release. The new hold has a token
+// and contexts of its own.
 //
 // With an error Wait returns hold itself. It has ended, and there is no other one, unless the error
 // comes from before the release: see hold.Err. To release it in a defer is right in both cases. Wait

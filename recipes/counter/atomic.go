@@ -60,7 +60,7 @@ func decodeText(data []byte) (int64, error) {
 	return n, nil
 }
 
-// Path returns the path of the node.
+// Path returns the path given to NewAtomic, and "" for the zero value.
 func (a *Atomic) Path() string {
 	if a.cell == nil {
 		return ""

@@ -52,7 +52,7 @@ func decodeCount(data []byte) (int32, error) {
 	return int32(binary.BigEndian.Uint32(data)), nil
 }
 
-// Path returns the path of the node.
+// Path returns the path given to NewCount, and "" for the zero value.
 func (c *Count) Path() string {
 	if c.cell == nil {
 		return ""

@@ -31,10 +31,10 @@
 //
 // A client creates the marker at its first update of a counter, and deletes it two seconds after the
 // last. As long as it is there, the node cannot be deleted without it: use
-// framework.Client.DeleteRecursive. If the client may not delete it, it stays and is used again until
-// the session ends. If the client may not create children of the node, it does without a marker. Then
-// the outcome after a lost answer is unknown if another client may have
-// written what this one wanted to write.
+// framework.Client.DeleteRecursive. A marker that the client may not delete stays, and is used again
+// until the session ends. A client that may not create children of the node has no marker. Then the
+// outcome after a lost answer is unknown if another client may have written what this one wanted to
+// write.
 //
 // # Cost
 //

@@ -34,7 +34,7 @@ func NewValue(c *framework.Client, path string, seed []byte, opts ...Option) (*V
 		decode: decode, encode: copied, equal: bytes.Equal}}, nil
 }
 
-// Path returns the path of the node.
+// Path returns the path given to NewValue, and "" for the zero value.
 func (v *Value) Path() string {
 	if v.cell == nil {
 		return ""

@@ -15,7 +15,7 @@
 //
 // A [Registration] keeps the instance registered through lost connections and sessions. Its node is
 // the path of the registry, the name of the service, and the ID. [Registration.SetInstance] changes
-// the payload, or disables the instance before the program stops to serve.
+// the payload, or disables the instance before the program stops serving.
 //
 // # A program that uses a service
 //

@@ -47,7 +47,7 @@ type Instance struct {
 	// Payload is any JSON value; nil: none. Curator in Java writes the class of an object into its
 	// field "@class". It reads objects without that field as maps, and it cannot read arrays.
 	Payload json.RawMessage
-	// Registered is in milliseconds. Without it, Register takes the present time.
+	// Registered is written to the millisecond. If it is zero, Register takes the present time.
 	Registered time.Time
 	Type       Type     // "": Dynamic
 	URI        *URISpec // nil: none

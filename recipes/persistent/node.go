@@ -312,11 +312,10 @@ func (n *Node) endLocked() error {
 // It returns ErrPending if that is not confirmed yet: the deletion continues in the background
 // until it is confirmed or the client is closed. If the client starts another Node at the path
 // meanwhile, the node belongs to that one, which keeps or deletes it, and Close of this one returns
-// nil. Close returns the servers' refusal, such as
-// zk.ErrNoAuth or, if the node has children, zk.ErrNotEmpty: then the node stays. If the client is
-// closed, it returns framework.ErrClosed if a node may stay, which an ephemeral node does not.
-// Close returns the same when it is called again, once the deletion has ended. A Node cannot be
-// started again: make another one. Curator: close.
+// nil. Close returns the servers' refusal, such as zk.ErrNoAuth or, if the node has children,
+// zk.ErrNotEmpty: then the node stays. If the client is closed, it returns framework.ErrClosed if a
+// node may stay, which an ephemeral node does not. Close returns the same when it is called again,
+// once the deletion has ended. A Node cannot be started again: make another one. Curator: close.
 func (n *Node) Close() error {
 	if !n.made() {
 		return fmt.Errorf("%w: persistent.Node", framework.ErrZeroValue)

@@ -122,9 +122,9 @@ func (c config) replace() (opts []framework.CreateOption) {
 }
 
 // WithPersistence makes the node persistent. It stays when the session is lost and when the program
-// ends without Close. If the answer to its create is lost, the Node knows it by its data. If another
-// client changes the data before it is read, it counts as a node of another owner, and stays. Curator:
-// CreateMode.PERSISTENT.
+// ends without Close. If the answer to its create is lost, the Node recognizes the node by its data.
+// If another client changes the data before that, the node counts as one of another owner, and stays.
+// Curator: CreateMode.PERSISTENT.
 func WithPersistence() Option { return mode(persistentMode) }
 
 // WithContainer makes the node a container. The servers delete it some time after its last child
