@@ -60,9 +60,9 @@ type examination struct {
 // Examine runs all checks, and calls report with each finding. When ctx ends, the remaining checks
 // fail at once.
 //
-// Sessions are opened and closed: one at each server, and two for the bounds of session timeouts.
-// Nothing else is changed without Write. With Write, a node at that path is created and deleted,
-// several times.
+// Sessions are opened and closed: one at each server, one that moves from server to server, and two
+// for the bounds of session timeouts. Nothing else is changed without Write. With Write, a node at that
+// path is created and deleted, several times.
 func Examine(ctx context.Context, cfg Config, report func(Finding)) {
 	e := &examination{cfg, report}
 	e.servers(ctx)
