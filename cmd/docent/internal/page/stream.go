@@ -9,8 +9,8 @@ import (
 const (
 	// maxViewers is how many streams there are at most.
 	maxViewers = 500
-	// breath is the time after which a stream is written to, so that it is found out if it is cut.
-	breath = 15 * time.Second
+	// keepAlive is the time after which a stream is written to, so that it is found out if it is cut.
+	keepAlive = 15 * time.Second
 	// writeTime is the time that a write to a stream may take.
 	writeTime = 10 * time.Second
 )
@@ -30,8 +30,8 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 		_, err := fmt.Fprint(w, text)
 		return err == nil && control.Flush() == nil
 	}
-	breaths := time.NewTicker(breath)
-	defer breaths.Stop()
+	keepAlives := time.NewTicker(keepAlive)
+	defer keepAlives.Stop()
 	if !say("retry: 2000\n\n") {
 		return
 	}
@@ -43,7 +43,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 		told = now.version
 		select {
 		case <-next:
-		case <-breaths.C:
+		case <-keepAlives.C:
 			if !say(":\n\n") {
 				return
 			}

@@ -52,11 +52,11 @@ func processes() []process {
 	return all
 }
 
-// family is all processes below this one. A process whose parent has ended becomes a child of this
-// one, see adopt: so no process leaves the family.
-type family struct {
-	strangers []int            // children that this process had before
-	look      func() []process // returns all processes; nil: processes
+// descendants are all processes below this one. A process whose parent has ended becomes a child of
+// this one, see adopt: so it remains a descendant.
+type descendants struct {
+	earlier []int            // children that this process had before Run; not counted
+	look    func() []process // returns all processes; nil: processes
 }
 
 // adopt makes this process the parent of all processes below it whose own parent has ended.
@@ -68,28 +68,28 @@ func adopt() error {
 	return nil
 }
 
-func (f family) all() []process {
-	if f.look != nil {
-		return f.look()
+func (d descendants) all() []process {
+	if d.look != nil {
+		return d.look()
 	}
 	return processes()
 }
 
 // children returns the children of this process, those included that have ended and wait for reap.
-func (f family) children() []process {
-	return slices.DeleteFunc(f.all(), func(p process) bool {
-		return p.parent != os.Getpid() || slices.Contains(f.strangers, p.pid)
+func (d descendants) children() []process {
+	return slices.DeleteFunc(d.all(), func(p process) bool {
+		return p.parent != os.Getpid() || slices.Contains(d.earlier, p.pid)
 	})
 }
 
-// members returns all processes of the family.
-func (f family) members() []process {
+// list returns all descendants.
+func (d descendants) list() []process {
 	below := map[int][]process{}
-	for _, p := range f.all() {
+	for _, p := range d.all() {
 		below[p.parent] = append(below[p.parent], p)
 	}
 	var members []process
-	next := slices.DeleteFunc(below[os.Getpid()], func(p process) bool { return slices.Contains(f.strangers, p.pid) })
+	next := slices.DeleteFunc(below[os.Getpid()], func(p process) bool { return slices.Contains(d.earlier, p.pid) })
 	for len(next) > 0 {
 		p := next[0]
 		members = append(members, p)
@@ -119,9 +119,9 @@ func (p process) signal(sig syscall.Signal) {
 // reap removes the children that have ended, and returns the others. It leaves the process kept. A child
 // that ends between the look and its removal may have left processes, which the look has found below
 // that child. So reap looks again until no child has ended.
-func (f family) reap(kept int) []process {
+func (d descendants) reap(kept int) []process {
 	for {
-		all := slices.DeleteFunc(f.children(), func(p process) bool { return p.pid == kept })
+		all := slices.DeleteFunc(d.children(), func(p process) bool { return p.pid == kept })
 		found := len(all)
 		left := slices.DeleteFunc(all, func(p process) bool {
 			reaped, err := wait(p.pid, syscall.WNOHANG, nil)
@@ -133,13 +133,13 @@ func (f family) reap(kept int) []process {
 	}
 }
 
-// kill kills all processes of the family and waits until they have ended. It leaves the process kept
-// to be reaped, but kills it too. ended receives a signal when a child has ended.
-func (f family) kill(kept int, ended <-chan os.Signal) {
+// kill kills all descendants and waits until they have ended. It leaves the process kept to be reaped, but
+// kills it too. ended receives a signal when a child has ended.
+func (d descendants) kill(kept int, ended <-chan os.Signal) {
 	for {
-		signalAll(f.members(), syscall.SIGKILL) // without those that are created meanwhile
-		gone := kept == 0 || exited(kept)       // first: now what it has left are children, too
-		if len(f.reap(kept)) == 0 && gone {
+		signalAll(d.list(), syscall.SIGKILL) // without those that are created meanwhile
+		gone := kept == 0 || exited(kept)    // first: now what it has left are children, too
+		if len(d.reap(kept)) == 0 && gone {
 			return
 		}
 		<-ended // each process that was killed is a child, or becomes one

@@ -28,8 +28,8 @@ func Run(
 		hold: hold, limits: l, request: request, say: say, times: never, terminal: hasTerminal(),
 		children: make(chan os.Signal, 1),
 	}
-	for _, p := range r.family.children() {
-		r.family.strangers = append(r.family.strangers, p.pid)
+	for _, p := range r.descendants.children() {
+		r.descendants.earlier = append(r.descendants.earlier, p.pid)
 	}
 	signal.Notify(r.children, syscall.SIGCHLD)
 	defer signal.Stop(r.children)
@@ -38,7 +38,7 @@ func Run(
 	}
 	last := r.untilEnd(signals)
 	// Normally only the watchdog is left. If it was killed, it has left what the command has started.
-	r.family.kill(0, r.children)
+	r.descendants.kill(0, r.children)
 	_ = r.orders.Close()
 	for late := range r.reports { // they end with the watchdog
 		if late.Ended {
@@ -51,20 +51,20 @@ func Run(
 
 // run is docent's part of running one command.
 type run struct {
-	family   family
-	hold     Hold
-	limits   Limits
-	request  Request
-	say      func(string)
-	terminal bool
-	children chan os.Signal // receives a signal when the state of the watchdog has changed
-	watchdog int            // its pid
-	orders   *os.File       // to the watchdog
-	pipe     *os.File       // of reports
-	reports  <-chan report
-	times    times // that the watchdog knows
-	cut      bool  // the command was told to end, or killed, because of the deadline
-	asked    bool  // it was told to end because of the request
+	descendants descendants
+	hold        Hold
+	limits      Limits
+	request     Request
+	say         func(string)
+	terminal    bool
+	children    chan os.Signal // receives a signal when the state of the watchdog has changed
+	watchdog    int            // its pid
+	orders      *os.File       // to the watchdog
+	pipe        *os.File       // of reports
+	reports     <-chan report
+	times       times // that the watchdog knows
+	cut         bool  // the command was told to end, or killed, because of the deadline
+	asked       bool  // it was told to end because of the request
 }
 
 // start starts the watchdog.
@@ -106,7 +106,7 @@ func (r *run) start(c Command) (err error) {
 	}
 	r.watchdog = watchdog.Pid
 	r.reports = receive[report](r.pipe)
-	return watchdog.Release() // family.kill reaps it
+	return watchdog.Release() // descendants.kill reaps it
 }
 
 // ours returns the end of a pipe that this process keeps.

@@ -142,12 +142,12 @@ func TestWhatAnEndedChildHasLeftIsNotOverlooked(t *testing.T) {
 		{{pid: ended.Pid, parent: os.Getpid()}, {pid: left.Pid, parent: ended.Pid}},
 		{{pid: left.Pid, parent: os.Getpid()}},
 	}
-	f := family{look: func() []process {
+	d := descendants{look: func() []process {
 		now := found[0]
 		found = found[min(1, len(found)-1):]
 		return slices.Clone(now)
 	}}
-	others := f.reap(0)
+	others := d.reap(0)
 	require.NoError(t, left.Kill())
 	_, err := left.Wait()
 	require.NoError(t, err)

@@ -33,18 +33,18 @@ const notStarted = syscall.WaitStatus(syscall.SIGKILL)
 
 // watchdog is the parent of a command.
 type watchdog struct {
-	family  family
-	command *os.Process
-	group   int            // the process group of the command, if it has one of its own; else 0
-	reports *os.File       // to docent
-	ended   chan os.Signal // receives a signal when a child has ended
-	times   times
-	warned  bool      // the command was told to end, because of the deadline
-	asked   bool      // the command was told to end, because of a Request
-	over    bool      // the command has ended, or was told to end what it has left running
-	rest    moment    // the moment to kill what the command has left running; with over
-	told    []process // that were told to end
-	killed  bool      // because of the deadline
+	descendants descendants
+	command     *os.Process
+	group       int            // the process group of the command, if it has one of its own; else 0
+	reports     *os.File       // to docent
+	ended       chan os.Signal // receives a signal when a child has ended
+	times       times
+	warned      bool      // the command was told to end, because of the deadline
+	asked       bool      // the command was told to end, because of a Request
+	over        bool      // the command has ended, or was told to end what it has left running
+	rest        moment    // the moment to kill what the command has left running; with over
+	told        []process // that were told to end
+	killed      bool      // because of the deadline
 }
 
 // watch runs the command until all its processes have ended.
@@ -157,7 +157,7 @@ func (w *watchdog) step() (killed bool) {
 // childEnded notes which children have ended. It reports whether all processes of the command have.
 func (w *watchdog) childEnded() (all bool) {
 	ended := exited(w.command.Pid)
-	others := w.family.reap(w.command.Pid) // now what the ended command has left are children, too
+	others := w.descendants.reap(w.command.Pid) // now what the ended command has left are children, too
 	if !w.over && ended {
 		w.over, w.rest = true, now().add(w.times.Rest)
 		if len(others) > 0 {
@@ -184,7 +184,7 @@ func (w *watchdog) next() moment {
 
 // tell tells all processes of the command to end. Those that are stopped could not obey.
 func (w *watchdog) tell() {
-	w.told = w.family.members()
+	w.told = w.descendants.list()
 	signalAll(w.told, syscall.SIGTERM)
 	signalAll(w.told, syscall.SIGCONT)
 }
@@ -196,5 +196,5 @@ func (w *watchdog) kill() {
 		_ = syscall.Kill(-w.group, syscall.SIGKILL)
 	}
 	signalAll(w.told, syscall.SIGKILL) // most of them, before the search for all
-	w.family.kill(w.command.Pid, w.ended)
+	w.descendants.kill(w.command.Pid, w.ended)
 }
