@@ -122,6 +122,7 @@
 // A server that runs scripts of Redis 5 or later, and must not evict the keys. The tests run on Redis 7.0
 // and on miniredis. The user needs the commands EVAL, EVALSHA, TIME, GET, SET, INCR, DEL, EXISTS, PEXPIRE,
 // PTTL, ZADD, ZCARD, ZRANGE, ZREM, ZREMRANGEBYSCORE, ZREVRANGE, ZSCORE, PUBLISH, SUBSCRIBE, UNSUBSCRIBE
-// and PING for the keys and channels of the locks. The counters stay: names of locks should not be
-// without number. Programs with another client than go-redis implement [Redis] and call [NewClientOf].
+// and PING for the keys and channels of the locks. The counters stay, so
+// the names of locks should be of a limited number. Programs with another client than go-redis implement
+// [Redis] and call [NewClientOf].
 package redislock

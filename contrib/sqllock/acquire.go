@@ -63,7 +63,7 @@ func (e engine) acquireFor(caller context.Context, how func(*attempt, context.Co
 	defer context.AfterFunc(c.ctx, cancel)()
 
 	a := &attempt{c: c, kind: e.kind, table: e.kind.open()}
-	a.request.name, a.request.owner = e.name, c.holder()
+	a.request.name, a.request.owner = e.name, c.newOwner()
 	err := ctx.Err()
 	if err == nil {
 		err = how(a, ctx)
@@ -239,12 +239,12 @@ func (a *attempt) read(ctx context.Context) (row, error) {
 
 // send sends the request.
 func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err error) {
-	sent, repeated, within := time.Now(), a.unknown, time.Duration(0)
+	sent, repeated, waits := time.Now(), a.unknown, time.Duration(0)
 	if a.request.waiting {
-		within = a.kind.waits
+		waits = a.kind.waits
 	}
 	a.unknown = true
-	err = a.one(ctx, within, func(ctx context.Context) (err error) {
+	err = a.one(ctx, waits, func(ctx context.Context) (err error) {
 		won, err = a.table.acquire(ctx, a.request)
 		return err
 	})

@@ -133,8 +133,8 @@ func (c *Client) checkName(name string) error {
 	return nil
 }
 
-// holder returns the owner of one acquire.
-func (c *Client) holder() string {
+// newOwner returns the owner of one acquire, for the column of that name.
+func (c *Client) newOwner() string {
 	return strings.TrimPrefix(c.owner+" "+rand.Text(), " ")
 }
 
@@ -190,8 +190,8 @@ func (c *Client) cleanup(fn func(ctx context.Context) error) error {
 	return c.retry(context.WithoutCancel(c.ctx), c.lease, fn)
 }
 
-func (c *Client) retry(ctx context.Context, within time.Duration, fn func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func (c *Client) retry(ctx context.Context, limit time.Duration, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
 		closed := c.ctx.Err() != nil

@@ -38,8 +38,8 @@
 // token is still the one that was read. So an acquire whose reply was lost can be repeated, and can
 // be undone before it arrives. The hold renews the lease in the background.
 //
-// A token is one more than the one before it, and at least the clock of the database in microseconds
-// since 1970. So it grows even after a row was deleted, after a failover that has lost changes, or
+// A token is the larger of two numbers: the token before it plus one, and the clock of the database in
+// microseconds since 1970. So it grows even after a row was deleted, after a failover that has lost changes, or
 // after a backup was restored, if the clock was not set back meanwhile.
 //
 // # Waiters

@@ -66,8 +66,8 @@ func checkColumns(names ...string) error {
 
 // CheckFenced returns nil if a statement of Dialect.FencedUpdate was applied, and fence.ErrStale if it was
 // refused because it has changed no row: there is no such row, or it has a larger token. Which of these
-// it is, a SELECT tells. With MySQL a row that has these values already counts as
-// not changed, unless the driver counts found rows: clientFoundRows=true.
+// it is, a SELECT tells. With MySQL a row that has these values already counts as not changed, unless the
+// driver counts found rows: clientFoundRows=true.
 func CheckFenced(result sql.Result) error {
 	if result == nil {
 		return errors.New("sqllock: the result is nil")

@@ -113,13 +113,13 @@ type keys struct {
 }
 
 func newKeys(d *database, k KeyTable) *keys {
-	make := func(text string) statement {
+	of := func(text string) statement {
 		return d.dialect.statement(text, "{table}", k.Table, "{name}", k.Name, "{holder}", k.Holder,
 			"{until}", k.Expires, "{mysql now}", "CURRENT_TIMESTAMP(6)")
 	}
 	return &keys{
-		database: d, readStatement: make(readKeyText), acquireStatement: make("{acquire key}"),
-		renewStatement: make(renewKeyText), releaseStatement: make(releaseKeyText),
+		database: d, readStatement: of(readKeyText), acquireStatement: of("{acquire key}"),
+		renewStatement: of(renewKeyText), releaseStatement: of(releaseKeyText),
 	}
 }
 
