@@ -72,7 +72,7 @@ func (o ops) createWithParents(
 func (o ops) transact(
 	ctx context.Context, s *session, parts []part, late func([]Result, error),
 ) ([]Result, error) {
-	refused := false // a parent, by the ACL of the node above it: the parent may exist
+	refused := false // the ACL of the node above refused a parent; the parent may exist all the same
 	for left := maxEnsures; ; {
 		if !areSendable(parts) {
 			var err error
@@ -144,10 +144,13 @@ func (o ops) ensureParents(ctx context.Context, s *session, parts []part) ([]par
 	parts = slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.parent })
 	ensured := map[string]bool{}
 	for _, p := range parts {
-		if p.node == nil || !o.createsParents(p.node) || ensured[znode.Parent(p.node.full)] {
+		if p.node == nil || !o.createsParents(p.node) {
 			continue
 		}
 		parent := znode.Parent(p.node.full)
+		if ensured[parent] {
+			continue
+		}
 		if err := o.ensure(ctx, s, parent); err != nil {
 			// The transaction was not applied. Whether the parents were created does not matter: they may
 			// be created twice.

@@ -204,12 +204,12 @@ func (l *limitCall) make(ctx context.Context) error {
 		return usageError{err}
 	}
 	old, err := replace(ctx, narrow{count}, l.to)
+	if err != nil {
+		return err
+	}
 	made := change{Path: l.path, Value: l.to, wrote: true}
 	if old != l.to { // another client has made the node meanwhile
 		made.Old = &old
-	}
-	if err != nil {
-		return err
 	}
 	return l.out.number(made)
 }
