@@ -88,9 +88,11 @@ func (l *Locker) acquire(
 		}
 	}()
 	hold, err = call(l.lock, within)
-	if span.SetAttributes(attribute.String("docent.outcome", outcomeOf(err))); err == nil {
-		span.SetAttributes(describe(hold)...)
-		l.traceHold(context.WithoutCancel(ctx), hold)
+	span.SetAttributes(attribute.String("docent.outcome", outcomeOf(err)))
+	if err == nil {
+		about := describe(hold)
+		span.SetAttributes(about...)
+		l.traceHold(context.WithoutCancel(ctx), hold, about)
 	} else if !errors.Is(err, recipes.ErrNotAcquired) {
 		fail(span, err)
 	}
@@ -102,9 +104,8 @@ func (l *Locker) start(ctx context.Context, name string, more ...attribute.KeyVa
 	return l.tracer.Start(ctx, name, trace.WithAttributes(slices.Concat(l.attributes, more)...))
 }
 
-// traceHold starts the span of a hold. A goroutine ends it when the hold has ended.
-func (l *Locker) traceHold(ctx context.Context, hold *recipes.Hold) {
-	about := describe(hold)
+// traceHold starts the span of a hold, which has the attributes about. A goroutine ends it when the hold has ended.
+func (l *Locker) traceHold(ctx context.Context, hold *recipes.Hold, about []attribute.KeyValue) {
 	_, span := l.start(ctx, "docent.hold", about...)
 	if !span.IsRecording() {
 		return
@@ -140,7 +141,8 @@ func (l *Locker) release(
 	defer span.End()
 	called = true
 	err = release()
-	if span.SetAttributes(attribute.String("docent.cause", causeOf(err))); err != nil {
+	span.SetAttributes(attribute.String("docent.cause", causeOf(err)))
+	if err != nil {
 		fail(span, err)
 	}
 	return err
