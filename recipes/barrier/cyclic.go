@@ -89,7 +89,7 @@ var errMissed = errors.New("barrier: the generation is over")
 func (b *Cyclic) attempt(ctx context.Context) (generation int64, err error) {
 	p, err := b.arrive(ctx)
 	if p == nil {
-		return 0, b.error(ctx, framework.NotApplied, err)
+		return 0, b.awaitError(ctx, framework.NotApplied, err)
 	}
 	if err == nil {
 		err = p.pass(ctx)
@@ -147,8 +147,8 @@ func (b *Cyclic) arrive(ctx context.Context) (*party, error) {
 	return p, err
 }
 
-// error returns the error of an Await.
-func (b *Cyclic) error(ctx context.Context, outcome framework.Outcome, err error) error {
+// awaitError returns the error of an Await.
+func (b *Cyclic) awaitError(ctx context.Context, outcome framework.Outcome, err error) error {
 	return &framework.Error{Op: awaiting, Path: b.path, Outcome: outcome, Err: b.cause(ctx, err)}
 }
 
@@ -312,10 +312,10 @@ func (p *party) withdraw(caller context.Context, reason error) error {
 		case err == nil && counted:
 			return nil
 		case err == nil:
-			return p.error(caller, framework.NotApplied, reason)
+			return p.awaitError(caller, framework.NotApplied, reason)
 		case !p.outlasts(ctx, err):
 			p.remains.add(p.own())
-			return p.error(caller, framework.Unknown, reason)
+			return p.awaitError(caller, framework.Unknown, reason)
 		}
 	}
 }

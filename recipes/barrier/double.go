@@ -24,10 +24,10 @@ const ready = "ready"
 // Safe for concurrent use. Curator: DistributedDoubleBarrier, which has the same nodes.
 type Double struct {
 	place
-	n       int
-	data    []byte
-	left    atomic.Int64 // the czxid of a node ready that members have left who all crashed inside
-	remains remains
+	n        int
+	data     []byte
+	orphaned atomic.Int64 // the czxid of a node ready whose members have all crashed inside
+	remains  remains
 }
 
 // NewDouble returns the double barrier at path. The n-th member opens it. n is no limit: members
@@ -186,10 +186,9 @@ func (m *member) othersOf(names []string) []string {
 }
 
 // inProgress reports whether a member is inside: one that is older than the node ready. Without one
-// that node was left by members that have all crashed. It stays so, because members that come later
-// are younger.
+// its members have all crashed. That stays so, because members that come later are younger.
 func (m *member) inProgress(ctx context.Context, open *zk.Stat, others []string) (bool, error) {
-	if m.left.Load() == open.Czxid {
+	if m.orphaned.Load() == open.Czxid {
 		return false, nil
 	}
 	stats, err := m.stats(ctx, others)
@@ -201,7 +200,7 @@ func (m *member) inProgress(ctx context.Context, open *zk.Stat, others []string)
 			return true, nil
 		}
 	}
-	m.left.Store(open.Czxid)
+	m.orphaned.Store(open.Czxid)
 	return false, nil
 }
 
@@ -245,19 +244,19 @@ func (m *member) readEach(ctx context.Context, names []string) (all []framework.
 }
 
 // open creates the node ready in a transaction that fails if one of the members has gone. So the
-// barrier opens only while n members are there. left is a node that earlier members have left, or
-// nil: it is replaced, because it lets nothing in. The new node has another version, so that another
-// member that has read the same does not replace the new one.
-func (m *member) open(ctx context.Context, left *zk.Stat, others []string) error {
+// barrier opens only while n members are there. old is a node ready whose members have all crashed,
+// or nil: it is replaced, because it lets nothing in. The new node has another version, so that
+// another member that has read the same does not replace the new one.
+func (m *member) open(ctx context.Context, old *zk.Stat, others []string) error {
 	ops := []framework.Op{framework.CheckOp(m.own(), -1)}
 	for _, name := range others {
 		ops = append(ops, framework.CheckOp(m.child(name), -1))
 	}
-	if left != nil {
-		ops = append(ops, framework.DeleteOp(m.ready(), left.Version))
+	if old != nil {
+		ops = append(ops, framework.DeleteOp(m.ready(), old.Version))
 	}
 	ops = append(ops, framework.CreateOp(m.ready(), m.data))
-	if left != nil && left.Version == 0 {
+	if old != nil && old.Version == 0 {
 		ops = append(ops, framework.SetOp(m.ready(), m.data, 0))
 	}
 	_, err := m.session.Multi(ctx, ops...)

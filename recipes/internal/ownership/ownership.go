@@ -55,7 +55,7 @@ func newOwnership(r resource) *ownership {
 	return &ownership{resource: r, begun: time.Now(), requested: make(chan struct{})}
 }
 
-// newHoldLocked returns another hold of what o owns. The first one needs no lock.
+// newHoldLocked returns another hold of what o owns. The caller holds o.mu, or nobody else knows o yet.
 func (o *ownership) newHoldLocked() *Hold {
 	h := &Hold{owned: o, done: make(chan struct{})}
 	o.holds = append(o.holds, h)
@@ -146,8 +146,8 @@ func (o *ownership) lose(reason error) {
 	}
 }
 
-// startLoss ends all holds, and the holds that they are parts of. What it returns cleans up and
-// calls code of the program's; nil: the ownership had ended before.
+// startLoss ends all holds, and the holds that they are parts of. The rest of a loss is the function that
+// it returns, which cleans up and calls code of the program. It is nil if the ownership had ended before.
 func (o *ownership) startLoss(reason error) (then func()) {
 	wholes, measured := o.endAll(reason)
 	if measured == nil {

@@ -177,7 +177,7 @@ func WaitError(ctx context.Context, client *framework.Client, busy, err error) e
 		return err
 	}
 	if reason := bridge.Of(client).Disconnected(); reason != nil {
-		return errtext.Because(before(reason, busy), err)
+		return errtext.Because(withBusy(reason, busy), err)
 	}
 	return errtext.Because(notAcquired(busy), err)
 }
@@ -187,8 +187,8 @@ func failed(ctx context.Context, err, target error) bool {
 	return errors.Is(err, target) && !errors.Is(context.Cause(ctx), target)
 }
 
-// before returns the reason why there is no connection, with what ErrBusy says was in the way.
-func before(reason, busy error) error {
+// withBusy returns the reason why there is no connection, with what ErrBusy says was in the way.
+func withBusy(reason, busy error) error {
 	if why := (busyError{}); errors.As(busy, &why) {
 		return fmt.Errorf("%w, before that %s", reason, why.why)
 	}
