@@ -156,10 +156,6 @@ func (w *waiter) isOver() bool {
 	}
 }
 
-// maxCreateDirs is how often missing directories are created before a Wait fails. The servers delete
-// empty containers.
-const maxCreateDirs = 10
-
 // enter creates the node of a waiter while the lock is held.
 func (c *Condition) enter(ctx context.Context, own *ownership.Hold, over <-chan struct{}) (*waiter, error) {
 	if own.HasOthers() {
@@ -172,7 +168,7 @@ func (c *Condition) enter(ctx context.Context, own *ownership.Hold, over <-chan 
 		if err == nil {
 			return c.newWaiter(ctx, session, results[0].Path, over)
 		}
-		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) || attempts == maxCreateDirs {
+		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) || attempts == enqueue.MaxCreateDirs {
 			return nil, ctxerr.With(ctx, err)
 		}
 		if err := session.CreateContainers(ctx, c.path); err != nil {
