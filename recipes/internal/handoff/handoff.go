@@ -70,8 +70,9 @@ type localWaiter struct {
 
 // result is what a localWaiter receives, unless it gives up before.
 type result struct {
-	hold *ownership.Hold
-	err  error
+	hold   *ownership.Hold
+	waited bool // for another holder
+	err    error
 }
 
 // localQueues holds the queues of one client that have a waiter or a node.
@@ -105,7 +106,7 @@ func (l *Lock) wait(ctx context.Context, w *localWaiter) (*ownership.Hold, error
 		return l.accept(ctx, w, r)
 	case <-ctx.Done():
 	}
-	busy := w.queue.busy()
+	busy := w.queue.busy(w)
 	if w.queue.cancel(w) {
 		return nil, l.CallerError(ctx, queue.WaitError(ctx, l.Client, busy, ctxerr.Of(ctx)))
 	}
@@ -134,7 +135,11 @@ func (l *Lock) accept(ctx context.Context, w *localWaiter, r result) (*ownership
 	if !bridge.Of(l.Client).Go(func() { _ = r.hold.Release() }) {
 		_ = r.hold.Release() // sends nothing once the client is closed
 	}
-	return nil, l.CallerError(ctx, queue.WaitError(ctx, l.Client, queue.ErrBusy, ctxerr.Of(ctx)))
+	var busy error
+	if r.waited {
+		busy = queue.ErrBusy
+	}
+	return nil, l.CallerError(ctx, queue.WaitError(ctx, l.Client, busy, ctxerr.Of(ctx)))
 }
 
 // join adds w to the localQueue of the lock. It makes one if there is none.
@@ -239,17 +244,20 @@ func (q *localQueue) try(ctx context.Context) (*ownership.Hold, error) {
 	return hold, nil
 }
 
-// busy returns an ErrBusy with what the waiters wait for, as far as that is known.
-func (q *localQueue) busy() error {
+// busy returns an ErrBusy with what w waits for, as far as that is known. It returns nil if no other
+// holder or waiter is known to be ahead of w.
+func (q *localQueue) busy(w *localWaiter) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.node != nil:
 		return queue.Busy("held by this client")
-	case q.attempt != nil:
+	case q.attempt != nil && q.attempt.waited():
 		return q.attempt.busy()
+	case len(q.waiting) > 0 && q.waiting[0] != w:
+		return queue.ErrBusy
 	}
-	return queue.ErrBusy
+	return nil
 }
 
 // cancel removes w. It returns false if w was sent a result.
@@ -316,13 +324,8 @@ func (a *attempt) Waits(own queue.OwnNodes) { a.own.Store(&own) }
 
 func (a *attempt) waited() bool { return a.own.Load() != nil }
 
-// busy returns an ErrBusy with the node that the attempt waits for.
-func (a *attempt) busy() error {
-	if own := a.own.Load(); own != nil {
-		return own.Busy()
-	}
-	return queue.ErrBusy
-}
+// busy returns an ErrBusy with the node that the attempt waits for. The attempt must have waited.
+func (a *attempt) busy() error { return a.own.Load().Busy() }
 
 // startAttempt returns an attempt with its context, which ends when no goroutine waits. If none
 // waits already, it removes the localQueue and returns false.
@@ -354,7 +357,7 @@ func (q *localQueue) deliver(hold *ownership.Hold, waited bool) {
 		_ = hold.Release() // all waiters have given up; the hold has ended whatever Release returns
 		return
 	}
-	first.results <- result{hold: hold}
+	first.results <- result{hold: hold, waited: waited}
 }
 
 // failAll sends err to all waiters and removes the localQueue.

@@ -51,7 +51,7 @@ func (n *sharedNode) Next(h *ownership.Hold) ownership.Decision {
 	switch {
 	case wanted && !n.isDueLocked():
 		n.passed++
-		n.queue.popLocked().results <- result{hold: h}
+		n.queue.popLocked().results <- result{hold: h, waited: true}
 		return ownership.Passed
 	case n.draining || !wanted && n.queue.limit.Idle == 0:
 		return ownership.Delete

@@ -165,9 +165,10 @@ func (l *Lock) CallerError(ctx context.Context, err error) error {
 }
 
 // WaitError adds ErrNotAcquired to an error by which the context has ended a wait, with what busy, an
-// ErrBusy, says was in the way. While the client is not connected, it adds the reason instead, such as
-// framework.ErrNotConnected: what was in the way may have been deleted meanwhile. It returns nil for
-// nil: a context that ends after the wait ends nothing.
+// ErrBusy, says was in the way. It does not if busy is nil: nothing was known to be in the way. While the
+// client is not connected, it adds the reason instead, such as framework.ErrNotConnected: what was in the
+// way may have been deleted meanwhile. It returns nil for nil: a context that ends after the wait ends
+// nothing.
 func WaitError(ctx context.Context, client *framework.Client, busy, err error) error {
 	switch {
 	case err == nil, failed(ctx, err, framework.ErrNotConnected), failed(ctx, err, framework.ErrAuthFailed),
@@ -178,6 +179,9 @@ func WaitError(ctx context.Context, client *framework.Client, busy, err error) e
 	}
 	if reason := bridge.Of(client).Disconnected(); reason != nil {
 		return errtext.Because(withBusy(reason, busy), err)
+	}
+	if busy == nil {
+		return err
 	}
 	return errtext.Because(notAcquired(busy), err)
 }
