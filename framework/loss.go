@@ -78,6 +78,21 @@ func (l *lifetime) Stop(listener hooks.EndListener) {
 	}
 }
 
+// Notifies implements bridge.Lifetime.
+func (l *lifetime) Notifies(match func(hooks.EndListener) bool) bool {
+	if l.session == nil {
+		return false
+	}
+	l.session.mu.Lock()
+	defer l.session.mu.Unlock()
+	for listener := range l.session.onEnd {
+		if match(listener) {
+			return true
+		}
+	}
+	return false
+}
+
 // Done implements bridge.Lifetime.
 func (l *lifetime) Done() <-chan struct{} {
 	switch {

@@ -28,6 +28,9 @@ type Lifetime interface {
 	Notify(l EndListener) bool
 	// Stop undoes Notify. A call of l may be in progress.
 	Stop(l EndListener)
+	// Notifies reports whether a listener that matches is registered, for any lifetime of the session.
+	// match must not wait.
+	Notifies(match func(EndListener) bool) bool
 	// Done returns a channel that is closed when the lifetime has ended. After a pause of the
 	// process, Err may report the end earlier.
 	Done() <-chan struct{}

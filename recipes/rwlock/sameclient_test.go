@@ -212,3 +212,22 @@ func TestWriterOfTheSameClientAsksAfterADeletionThatTheClientDidNotAskFor(t *tes
 		release(t, next)
 	})
 }
+
+// The same for a reader, which is granted the lock by the deletion of the only writer ahead.
+func TestReaderOfTheSameClientAsksAfterADeletionThatTheClientDidNotAskFor(t *testing.T) {
+	withRequests(t, func(t *testing.T, d *requestFixture, _ *rwlock.RWLock) {
+		written := acquire(t, d.rw.Write())
+		reader := enter(t, d.rw.Read())
+		testlock.Settle()
+		counted := d.srv.Client("counted")
+		counted.CutRequests()
+		require.NoError(t, d.srv.Delete(written.Path()))
+		testlock.Settle()
+		require.NoError(t, written.Err(), "the client cannot know")
+		require.True(t, reader.Waiting(), "a reader holds beside a writer")
+		counted.Heal()
+		read := reader.Won(t)
+		<-written.Done()
+		release(t, read)
+	})
+}

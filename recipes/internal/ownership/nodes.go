@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -77,6 +78,16 @@ type nodes struct {
 	Grant
 	owner    *ownership
 	watchers []nodeWatcher // one for each node
+}
+
+// HoldsNode reports whether there is a hold of a lock node of the session with this name. The hold may
+// have been lost just now.
+func HoldsNode(s *framework.Session, name string) bool {
+	end := "/" + name
+	return bridge.OfSession(s).Lifetime().Notifies(func(l bridge.EndListener) bool {
+		n, ok := l.(*nodes)
+		return ok && slices.ContainsFunc(n.Nodes, func(node Node) bool { return strings.HasSuffix(node.Path, end) })
+	})
 }
 
 // LifetimeEnded implements bridge.EndListener. The cleanup comes after all other holds have

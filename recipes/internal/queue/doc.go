@@ -29,7 +29,7 @@
 //  4. One conflicting node ahead: waiter.waitForDeletion (wait.go) watches it and waits for its
 //     deletion. waiter.watchNodeAndOwn sends two reads with a watch in one round trip, one of the
 //     predecessor and one of the own node. The deletion of the predecessor grants the lock, and
-//     nothing more is read (nodesAhead.needsNoList).
+//     nothing more is read, unless a hold of the own session has that node (waiter.needsNoList).
 //  5. More conflicting nodes ahead: waitForDeletion waits for the grandpredecessor first, with the
 //     same two reads, or one if the own node is watched already. Its deletion usually leaves one
 //     conflicting node, the holder. While it holds, waiter.relist sends a list and a read of the

@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/recipes/internal/enqueue"
 	"github.com/docent-zk/docent/recipes/internal/locknode"
+	"github.com/docent-zk/docent/recipes/internal/ownership"
 	"github.com/docent-zk/docent/recipes/internal/queuelist"
 )
 
@@ -23,6 +24,7 @@ type nodesAhead struct {
 	// deletionGrants: the predecessor is the first of all nodes and the only conflicting one, and no
 	// other node takes its position. Its deletion grants the lock.
 	deletionGrants bool
+	ofOwnSession   bool             // the predecessor may be a node of the own session
 	watch          *framework.Watch // on the predecessor; nil: there is none yet
 	sameSession    watchedWaiter    // the predecessor, if it is registered in the same session: its watch serves both
 }
@@ -57,9 +59,13 @@ func (ahead nodesAhead) toWatch(rules Rules) locknode.Node {
 
 // needsNoList reports whether the deletion of the predecessor grants the lock without
 // another list. That is also so if the predecessor is a waiter of the same session that has
-// reached the front, and no other node was created at its position.
-func (ahead nodesAhead) needsNoList() bool {
-	return ahead.deletionGrants || ahead.hasSharedWatch() && ahead.sameSession.lastAtFront()
+// reached the front, and no other node was created at its position. It is not so while a hold of the same
+// session has the predecessor: see waiter.hasLeft.
+func (w *waiter) needsNoList(ahead nodesAhead) bool {
+	if ahead.hasSharedWatch() {
+		return ahead.sameSession.lastAtFront() || ahead.deletionGrants && ahead.sameSession.hasLeft()
+	}
+	return ahead.deletionGrants && !(ahead.ofOwnSession && ownership.HoldsNode(w.session, ahead.predecessor.Name))
 }
 
 // waitForFront waits until no conflicting node is ahead of w. It lists the queue, unless the
@@ -91,14 +97,14 @@ func (w *waiter) waitForNodesAhead(ctx context.Context, ahead nodesAhead) error 
 	for !ahead.none() {
 		w.setWaitsFor(ahead.predecessor)
 		watched := ahead.toWatch(w.queue.rules)
-		deleted, err := w.waitForDeletion(ctx, watched, ahead)
+		deleted, err := w.waitForDeletion(ctx, watched, &ahead)
 		if deleted && watched == ahead.predecessor {
 			w.linkDeleted(&ahead)
 		}
 		switch {
 		case err != nil:
 			return WaitError(ctx, w.queue.client, OwnNodes{w}.Busy(), err)
-		case deleted && ahead.needsNoList():
+		case deleted && w.needsNoList(ahead):
 			return nil
 		case deleted && watched != ahead.predecessor:
 			ahead, err = w.relist(ctx, ahead)
@@ -124,7 +130,7 @@ func (w *waiter) relist(ctx context.Context, previous nodesAhead) (ahead nodesAh
 		w.pendingList, read = w.requestList(), w.startRead(previous.predecessor) // listQueue takes pendingList
 	})
 	if ahead, err = w.listQueue(ctx); ahead.predecessor == previous.predecessor {
-		ahead.watch = w.finishRead(ctx, read).watch
+		w.recordPredecessor(&ahead, w.finishRead(ctx, read))
 	}
 	return ahead, err
 }
@@ -208,7 +214,7 @@ func (w *waiter) createdBefore(ctx context.Context,
 // whether node was deleted while the own node still existed. Otherwise the caller must list the
 // queue again.
 func (w *waiter) waitForDeletion(ctx context.Context, node locknode.Node,
-	ahead nodesAhead) (deleted bool, err error) {
+	ahead *nodesAhead) (deleted bool, err error) {
 	watch, err := w.watchAhead(ctx, node, ahead)
 	if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 		return false, err
@@ -236,39 +242,50 @@ func (w *waiter) waitForDeletion(ctx context.Context, node locknode.Node,
 // watchAhead returns a watch on node, which is one of those ahead. If it has to be set, and the own
 // node is not watched, that one is watched in the same round trip.
 func (w *waiter) watchAhead(ctx context.Context, node locknode.Node,
-	ahead nodesAhead) (watch *framework.Watch, err error) {
+	ahead *nodesAhead) (*framework.Watch, error) {
+	var read nodeRead
 	switch {
 	case ahead.hasSharedWatch():
-		watch = ahead.sameSession.watch
+		return ahead.sameSession.watch, nil
 	case ahead.watch != nil && node == ahead.predecessor:
-		watch = ahead.watch
+		return ahead.watch, nil
 	case w.ownIsWatched():
-		watch, err = w.watchNode(ctx, node)
+		read = w.watchNode(ctx, node)
 	default:
-		watch, err = w.watchNodeAndOwn(ctx, node)
+		read = w.watchNodeAndOwn(ctx, node)
 	}
-	return watch, err
+	if node == ahead.predecessor {
+		w.recordPredecessor(ahead, read)
+	}
+	return read.watch, read.err
+}
+
+// recordPredecessor stores what was read of the predecessor.
+func (w *waiter) recordPredecessor(ahead *nodesAhead, read nodeRead) {
+	ahead.watch = read.watch
+	ahead.ofOwnSession = read.stat == nil || read.stat.EphemeralOwner == w.session.ID()
 }
 
 // watchNodeAndOwn watches another node and the own node. A failure to watch the own node is left to
 // the next call of watchOwn.
-func (w *waiter) watchNodeAndOwn(ctx context.Context, m locknode.Node) (*framework.Watch, error) {
+func (w *waiter) watchNodeAndOwn(ctx context.Context, m locknode.Node) nodeRead {
 	var otherRead, ownRead <-chan nodeRead
 	bridge.OfSession(w.session).Together(func() { otherRead, ownRead = w.startRead(m), w.startRead(w.Node) })
 	other := w.finishRead(ctx, otherRead)
 	_ = w.recordOwn(ctx, w.finishRead(ctx, ownRead)) // watchOwn reads it again and reports the error
 	if other.err == nil || ctxerr.Answered(ctx, other.err, zk.ErrNoNode) {
-		return other.watch, other.err
+		return other
 	}
 	return w.watchNode(ctx, m)
 }
 
 // watchNode watches another node.
-func (w *waiter) watchNode(ctx context.Context, m locknode.Node) (*framework.Watch, error) {
-	return RetryInSession(ctx, w.session, func(ctx context.Context) (*framework.Watch, error) {
-		_, _, watch, err := w.session.GetW(ctx, w.queue.Child(m.Name))
-		return watch, err
+func (w *waiter) watchNode(ctx context.Context, m locknode.Node) (read nodeRead) {
+	_, read.err = RetryInSession(ctx, w.session, func(ctx context.Context) (_ struct{}, err error) {
+		_, read.stat, read.watch, err = w.session.GetW(ctx, w.queue.Child(m.Name))
+		return struct{}{}, err
 	})
+	return read
 }
 
 // waitAny waits until one of two watches, or that of the own node, has fired, or the session has
