@@ -165,14 +165,12 @@ func (c *creation) made(name string) bool {
 
 func (c *creation) ephemeral() bool { return c.flags&zk.FlagEphemeral != 0 }
 
-// acl returns the ACL for a node without an ACL of its own.
+// acl returns the ACL for a node without an ACL of its own. The servers refuse an empty one.
 func (c *core) acl(full string) []zk.ACL {
-	if c.cfg.acl != nil {
-		if acl := c.cfg.acl(full); acl != nil {
-			return acl
-		}
+	if c.cfg.acl == nil {
+		return openACL
 	}
-	return openACL
+	return c.cfg.acl(full)
 }
 
 // openACL is the ACL by default. It is not changed.

@@ -262,8 +262,9 @@ func checkSecret(scheme string, value []byte) error {
 
 // WithACL sets the function that returns the ACL of a node that is created without the option ACL,
 // or as a missing parent. Its argument is the full path with chroot, namespace and protection
-// prefix, without the sequence number. A nil list stands for all permissions for all clients, which
-// is also the default. Curator: ACLProvider.
+// prefix, without the sequence number. With an empty list the create fails with zk.ErrInvalidACL, so
+// that a path that was forgotten is not open to all clients. By default each node is: see zk.WorldACL.
+// Curator: ACLProvider, whose null stands for its default list.
 func WithACL(provider func(path string) []zk.ACL) Option {
 	return func(c *config) error {
 		if provider == nil {

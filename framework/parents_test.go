@@ -151,7 +151,7 @@ func TestNewParentThatMustNotHaveChildrenIsNamed(t *testing.T) {
 		if path == under+"/closed" {
 			return zk.WorldACL(zk.PermAdmin | zk.PermRead)
 		}
-		return nil
+		return zk.WorldACL(zk.PermAll)
 	}))
 	_, err := c.Create(testzk.Context(t), under+"/closed/x/n", nil, framework.Parents())
 	failed(t, err, framework.NotApplied, zk.ErrNoAuth)

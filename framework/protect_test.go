@@ -199,7 +199,7 @@ func TestProtectedCreateIgnoresANodeOfAnotherSession(t *testing.T) {
 		var err error
 		decoy, err = o.Create(full, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
-		return nil
+		return zk.WorldACL(zk.PermAll)
 	}))
 	p.On(fault.Match{Op: fault.OpCreate, Path: under}, fault.DropBefore())
 	made, err := c.Create(testzk.Context(t), under+"/n-", nil, kinds["lock node"]...)

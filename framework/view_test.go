@@ -135,9 +135,35 @@ func (a *aclRecorder) provide(path string) []zk.ACL {
 	defer a.mu.Unlock()
 	a.paths = append(a.paths, path)
 	if strings.HasSuffix(path, "/world") {
-		return nil
+		return zk.WorldACL(zk.PermAll)
 	}
 	return zk.WorldACL(zk.PermAll &^ zk.PermAdmin)
+}
+
+// A path that the function has forgotten is not open to all clients.
+func TestNoNodeIsCreatedWithoutAnACL(t *testing.T) {
+	under := parent(t)
+	c := testzk.Connected(t, testzk.Connect(), framework.WithACL(func(path string) []zk.ACL {
+		if strings.HasSuffix(path, "/listed") {
+			return zk.WorldACL(zk.PermAll)
+		}
+		return nil
+	}))
+	ctx := testzk.Context(t)
+	for path, opts := range map[string][]framework.CreateOption{
+		"/forgotten":      nil,
+		"/container":      {framework.Container()},
+		"/parents/listed": {framework.Parents()},
+		"/lock-":          kinds["lock node"],
+	} {
+		_, err := c.Create(ctx, under+path, nil, opts...)
+		failed(t, err, framework.NotApplied, zk.ErrInvalidACL)
+	}
+	_, err := c.Multi(ctx, framework.CreateOp(under+"/listed", nil), framework.CreateOp(under+"/forgotten", nil))
+	failed(t, err, framework.NotApplied, zk.ErrInvalidACL)
+	require.Empty(t, children(t, testzk.Observer(t), under))
+	_, err = c.Create(ctx, under+"/listed", nil)
+	require.NoError(t, err)
 }
 
 func TestACLProviderGetsFullPathsAndParents(t *testing.T) {
