@@ -111,7 +111,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 			return fmt.Errorf("run %s: %w", e.path(), err)
 		}
 		begun := time.Now()
-		led, failed, err := e.runLead(ctx, t, lead)
+		led, end, err := e.runLead(ctx, t, lead)
 		if time.Since(begun) > longTerm {
 			failures = 0
 		}
@@ -122,10 +122,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 			continue
 		case e.requeue != nil && !e.requeue(err):
 			return err
-		case !failed:
-			if failures = 0; err != nil {
-				e.log.Info("leader function failed after its term: enqueueing again", zap.Error(err))
-			}
+		case end != failedInTerm:
+			failures = 0
+			e.logEnd(end, err)
 			continue
 		}
 		wait := min(firstFailure<<failures, lastFailure)
@@ -134,6 +133,16 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		if err := e.pause(ctx, wait); err != nil {
 			return fmt.Errorf("run %s: %w", e.path(), err)
 		}
+	}
+}
+
+// logEnd logs what a call of lead returned that did not fail in its term.
+func (e *Election) logEnd(end leadEnd, err error) {
+	switch {
+	case end == failedAfterTerm:
+		e.log.Info("leader function failed after its term: enqueueing again", zap.Error(err))
+	case err != nil:
+		e.log.Info("leader function ended with its term: enqueueing again", zap.Error(err))
 	}
 }
 
@@ -170,12 +179,20 @@ func (e *Election) endError(ctx context.Context, err error) error {
 	return fmt.Errorf("run %s: %w: %w", e.path(), reason, err)
 }
 
+// leadEnd says how a call of lead ended.
+type leadEnd int
+
+const (
+	ended           leadEnd = iota // without an error, or with that of its context
+	failedInTerm                   // for a reason of its own
+	failedAfterTerm                // with another error after its context had ended
+)
+
 // runLead calls lead, unless the term has ended already, and resigns when lead has returned or
-// panicked. led reports whether it called lead, failed whether lead returned err for a reason of
-// its own.
+// panicked. led reports whether it called lead.
 func (e *Election) runLead(
 	ctx context.Context, t *Term, lead func(context.Context, *Term) error,
-) (led, failed bool, err error) {
+) (led bool, end leadEnd, err error) {
 	ctx, interrupt := context.WithCancelCause(t.Context(ctx))
 	defer interrupt(nil)
 	e.setCall(&leadCall{t, interrupt})
@@ -184,23 +201,27 @@ func (e *Election) runLead(
 	defer func() { _ = t.Resign() }()
 	defer e.watch(ctx)()
 	if t.Err() != nil || ctx.Err() != nil {
-		return false, false, nil
+		return false, ended, nil
 	}
 	err = lead(ctx, t)
-	return true, failure(ctx, err), err
+	return true, endOf(ctx, err), err
 }
 
-// failure reports whether lead returned err for a reason of its own, and not because its context
-// had ended. A function that has called Resign may go on and fail, too.
-func failure(ctx context.Context, err error) bool {
+// endOf says how lead, which returned err, ended. A function that has called Resign may go on and
+// fail, too.
+func endOf(ctx context.Context, err error) leadEnd {
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil:
-		return false
+		return ended
+	case cause == nil:
+		return failedInTerm
+	case errors.Is(err, ctx.Err()) || errors.Is(err, cause):
+		return ended
 	case errors.Is(cause, recipes.ErrNotHeld):
-		return !errors.Is(err, ctx.Err()) && !errors.Is(err, cause)
+		return failedInTerm
 	}
-	return cause == nil
+	return failedAfterTerm
 }
 
 func (e *Election) setCall(c *leadCall) {

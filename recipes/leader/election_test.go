@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strconv"
 	"sync"
@@ -299,6 +300,53 @@ func TestPauseAfterALongTermIsTheShortest(t *testing.T) {
 		}
 	})
 }
+
+// A function that returns the cause of its context, as it should, has not failed.
+func TestLogTellsAnEndWithTheTermFromAFailure(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, c *candidacy, srv *zktest.Server){
+		"interrupted": func(t *testing.T, c *candidacy, _ *zktest.Server) { require.True(t, c.Interrupt()) },
+		"resigned":    func(t *testing.T, c *candidacy, _ *zktest.Server) { require.NoError(t, c.Term().Resign()) },
+		"suspended":   func(_ *testing.T, _ *candidacy, srv *zktest.Server) { srv.Client("c").Drop() },
+		"expired":     func(t *testing.T, _ *candidacy, srv *zktest.Server) { expire(t, srv, "c") },
+	} {
+		for returned, test := range map[string]struct {
+			of      func(ctx context.Context) error
+			message string
+		}{
+			"the cause":        {context.Cause, "leader function ended with its term: enqueueing again"},
+			"the cause, added": {causeAdded, "leader function ended with its term: enqueueing again"},
+			"ctx.Err":          {context.Context.Err, "leader function ended with its term: enqueueing again"},
+			"another error":    {failedLate, "leader function failed after its term: enqueueing again"},
+		} {
+			if name == "resigned" && returned == "another error" {
+				continue // a function that resigns may go on, and fail for a reason of its own
+			}
+			t.Run(name+", "+returned, func(t *testing.T) {
+				virtually(t, func(t *testing.T, srv *zktest.Server) {
+					core, logs := observer.New(zap.InfoLevel)
+					client := member(t, srv, "c",
+						framework.WithLogger(zap.New(core)), framework.WithLossPolicy(framework.Strict))
+					e := newElection(t, client, electionPath)
+					c := standWith(t, e, func(ctx context.Context, _ *leader.Term) error {
+						<-ctx.Done()
+						return test.of(ctx)
+					})
+					c.leads(t)
+					end(t, c, srv)
+					settle()
+					c.leads(t)
+					entries := logs.FilterMessageSnippet("leader function").All()
+					require.Len(t, entries, 1)
+					require.Equal(t, test.message, entries[0].Message)
+					require.Equal(t, zap.InfoLevel, entries[0].Level)
+				})
+			})
+		}
+	}
+}
+
+func causeAdded(ctx context.Context) error { return fmt.Errorf("step 3: %w", context.Cause(ctx)) }
+func failedLate(context.Context) error     { return errFailed }
 
 func TestErrorsOfLeadAreLoggedUnlessRunReturnsThem(t *testing.T) {
 	for name, test := range map[string]struct {
