@@ -57,9 +57,12 @@ func NewDouble(c *framework.Client, path string, n int, opts ...Option) (*Double
 // with framework.ErrClosed when the client is closed; with ErrNodeDeleted if another client deletes
 // the member's node; with framework.ErrTooLarge if the names of n members do not fit into one
 // transaction; and with what the servers refuse. An outage that ends before the session is lost is no
-// failure. After a failure the member's node is deleted, in the background if necessary, and the next
-// Enter of this Double waits until that is confirmed. The others may have counted the member, and
-// have entered. Curator: enter, which leaves the node of a timed-out call.
+// failure. The text of the error has the number of members that this one has seen. Members that came
+// later are not counted.
+//
+// After a failure the member's node is deleted, in the background if necessary, and the next Enter of
+// this Double waits until that is confirmed. The others may have counted the member, and have
+// entered. Curator: enter, which leaves the node of a timed-out call.
 func (d *Double) Enter(ctx context.Context) (*Entry, error) {
 	if err := d.begin(ctx, "Double"); err != nil {
 		return nil, fmt.Errorf("enter double barrier %s: %w", d.path, err)
@@ -70,7 +73,7 @@ func (d *Double) Enter(ctx context.Context) (*Entry, error) {
 	}
 	if err := m.awaitReady(ctx); err != nil {
 		m.abandon()
-		return nil, d.failed(ctx, "enter double barrier", err)
+		return nil, d.failed(ctx, "enter double barrier", m.withSeen(err))
 	}
 	return newEntry(m), nil
 }
@@ -80,6 +83,7 @@ type member struct {
 	*Double
 	session *framework.Session
 	name    string
+	seen    int // how many members there were when it looked last, with itself; 0: not known
 }
 
 // arrive creates the node of a member.
@@ -104,6 +108,15 @@ func (d *Double) arrive(ctx context.Context) (*member, error) {
 
 func (m *member) own() string   { return m.child(m.name) }
 func (m *member) ready() string { return m.child(ready) }
+
+// withSeen adds to err how many members there were. A member that waits does not hear of those that
+// come later.
+func (m *member) withSeen(err error) error {
+	if m.seen == 0 {
+		return err
+	}
+	return fmt.Errorf("had seen %d of %d members: %w", m.seen, m.n, err)
+}
 
 // abandon deletes the member's node in the background.
 func (m *member) abandon() {
@@ -160,6 +173,9 @@ func (m *member) look(ctx context.Context) (w waiting, err error) {
 	}
 	names, _, err := m.session.Children(ctx, m.path)
 	others := m.othersOf(names)
+	if err == nil {
+		m.seen = len(others) + 1
+	}
 	if err == nil && stat != nil {
 		w.entered, err = m.inProgress(ctx, stat, others)
 	}

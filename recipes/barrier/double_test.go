@@ -225,6 +225,7 @@ func TestEnterThatEndsLeavesNothing(t *testing.T) {
 			_, err := d.Enter(ctx)
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotContains(t, err.Error(), "members", "it has not listed any")
 			held.Release()
 			srv.ResetFaults()
 			settle()
@@ -236,6 +237,22 @@ func TestEnterThatEndsLeavesNothing(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		settle()
 		require.Equal(t, "/barrier container\n", srv.Tree())
+	})
+}
+
+func TestErrorOfEnterHasTheNumberOfMembers(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 3)
+		waiting := members(t, all[:1], 3)
+		settle()
+		second := enter(t, newDouble(t, all[1], path, 3))
+		settle()
+		second.cancel()
+		require.EqualError(t, second.fails(context.Canceled),
+			"enter double barrier /barrier: had seen 2 of 3 members: context canceled")
+		waiting[0].cancel()
+		require.EqualError(t, waiting[0].fails(context.Canceled),
+			"enter double barrier /barrier: had seen 1 of 3 members: context canceled", "the second came later")
 	})
 }
 
