@@ -142,7 +142,8 @@ func (c *Client) State() State {
 }
 
 // Listen calls fn for each later change of state, in order, one at a time, in a goroutine of its
-// own. A slow fn delays nothing else and misses no change. After stop no further call begins; stop
+// own. A slow fn delays nothing else and misses no change. The first Connected may come before Listen
+// is called, because New begins to connect: State reports it. After stop no further call begins; stop
 // does not wait for a call in progress. Listen panics if fn is nil. Curator: ConnectionStateListener.
 func (c *Client) Listen(fn func(StateChange)) (stop func()) {
 	if fn == nil {

@@ -50,7 +50,7 @@
 //	recipes.ErrNodeDeleted      another client deleted the lock node     stop the work; acquire again
 //	recipes.ErrNotAcquired      other holders or waiters are ahead       try again later
 //	recipes.ErrNotHeld          the hold was released before             ignore it in a defer
-//	recipes.ErrReleasePending   released; the node may still be there    nothing: its deletion continues
+//	recipes.ErrReleasePending   released; the node may still be there    check ErrNotAcquired first; else nothing
 //	recipes.ErrUnsupported      a lock of another service has no Guard   use the token
 //	rwlock.ErrUpgrade           a read hold cannot become a write hold   release it, then acquire the write side
 //	semaphore.ErrLimit          numbers of permits do not match          give all programs the same limit
@@ -87,6 +87,10 @@
 //	barrier.ErrParties          programs have different numbers          give all programs the same number
 //	fence.ErrNoToken            a number is not a token                  correct the program
 //	fence.ErrStale              a larger token was seen before           refuse it: its sender is no holder now
+//
+// A failed acquire of several locks one after another, as by multilock.Combine, can match both
+// ErrNotAcquired and ErrReleasePending: the locks that it had are being released. With Do and
+// DoWithin the function has not run then.
 //
 // # Nil and zero values
 //

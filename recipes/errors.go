@@ -18,7 +18,8 @@ var (
 	// to upgrade: see rwlock.RWLock.TryUpgrade. Curator: IllegalMonitorStateException.
 	ErrNotHeld = ownership.ErrNotHeld
 	// ErrReleasePending means that a hold has ended by Release, and that the deletion of its node
-	// is not confirmed yet.
+	// is not confirmed yet. The error of a failed acquire of several locks can match it, too, and
+	// ErrNotAcquired with it: check ErrNotAcquired first.
 	ErrReleasePending = ownership.ErrReleasePending
 	// ErrNodeDeleted means that another client has deleted the lock node, which ended the hold.
 	ErrNodeDeleted = ownership.ErrNodeDeleted

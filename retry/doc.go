@@ -32,6 +32,6 @@
 //	ExponentialBackoffRetry            Exponential
 //	  with its maxSleepMs              BoundedExponential
 //	BoundedExponentialBackoffRetry     BoundedExponential
-//	SessionFailedRetryPolicy           the retryable argument of Do
+//	SessionFailedRetryPolicy           operations of a framework.Session
 //	RetryLoop.callWithRetry            Do
 package retry

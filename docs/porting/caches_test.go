@@ -3,9 +3,12 @@ package porting
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
+	"testing"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes/cache"
@@ -63,6 +66,154 @@ func Example_cache() {
 	// Output:
 	// /config /config/timeout 3s
 	// /config/timeout 10s
+}
+
+// fragment path-children-cache
+func followWorkers(
+	ctx context.Context, client *framework.Client,
+	present, gone func(path string),
+) (*cache.Cache, error) {
+	const parent = "/workers" // Curator creates it
+	if err := client.CreateContainers(ctx, parent); err != nil {
+		return nil, err
+	}
+	workers, err := cache.New(client, parent, cache.WithDepth(1))
+	if err != nil {
+		return nil, err
+	}
+	workers.Listen(func(e cache.Event) {
+		if e.Path() == parent {
+			return // Curator's has only the children
+		}
+		switch e.Kind {
+		case cache.Added, cache.Changed:
+			present(e.Path()) // e.New.Data
+		case cache.Removed:
+			gone(e.Path())
+		}
+	})
+	if err := workers.WaitReady(ctx); err != nil { // BUILD_INITIAL_CACHE
+		workers.Close()
+		return nil, err
+	}
+	return workers, nil
+}
+
+// currentData returns the children in order, as getCurrentData does.
+func currentData(workers *cache.Cache) (all []*cache.Node) {
+	for path, node := range workers.All() {
+		if path != "/workers" {
+			all = append(all, node)
+		}
+	}
+	return all
+}
+
+// end
+
+func Example_pathChildrenCache() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		events := make(chan string, 8)
+		workers, err := followWorkers(ctx, client,
+			func(path string) { events <- "present " + path },
+			func(path string) { events <- "gone " + path })
+		if err != nil {
+			return err
+		}
+		defer workers.Close()
+		for _, name := range []string{"b", "a"} {
+			if _, err := client.Create(ctx, "/workers/"+name, []byte(name)); err != nil {
+				return err
+			}
+			fmt.Println(<-events)
+		}
+		for _, node := range currentData(workers) {
+			fmt.Printf("%s %s\n", node.Path, node.Data)
+		}
+		if _, err := client.Set(ctx, "/workers/a", []byte("newer"), -1); err != nil {
+			return err
+		}
+		fmt.Println(<-events)
+		if err := client.Delete(ctx, "/workers/b", -1); err != nil {
+			return err
+		}
+		fmt.Println(<-events)
+		return nil
+	})
+	// Output:
+	// present /workers/b
+	// present /workers/a
+	// /workers/a a
+	// /workers/b b
+	// present /workers/a
+	// gone /workers/b
+}
+
+// A TreeCacheSelector whose traverseChildren is false for a node keeps the node.
+func TestFilterThatKeepsANodeAndLeavesOutItsChildren(t *testing.T) {
+	srv := zktest.Start(t)
+	client := connect(srv)
+	defer client.Close()
+	for _, p := range []string{"/tree/a/b/c", "/tree/d"} {
+		require.NoError(t, srv.Create(p, nil))
+	}
+	traverses := func(p string) bool { return p != "/tree/a" }
+	c, err := cache.New(client, "/tree", cache.WithFilter(func(p string) bool { return traverses(path.Dir(p)) }))
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.WaitReady(t.Context()))
+	var kept []string
+	for p := range c.All() {
+		kept = append(kept, p)
+	}
+	require.Equal(t, []string{"/tree", "/tree/a", "/tree/d"}, kept)
+}
+
+// What PersistentNodeListener.nodeCreated tells.
+func TestCacheTellsEachCreateOfAKeptNode(t *testing.T) {
+	srv := zktest.Start(t)
+	client, other := connect(srv), connect(srv)
+	defer client.Close()
+	defer other.Close()
+	created := make(chan struct{}, 8)
+	c, err := cache.New(client, "/services/host-3", cache.WithDepth(0), cache.WithListener(func(e cache.Event) {
+		if e.Kind == cache.Added {
+			created <- struct{}{}
+		}
+	}))
+	require.NoError(t, err)
+	defer c.Close()
+	node, err := register(t.Context(), client, "10.0.0.3:8080")
+	require.NoError(t, err)
+	<-created
+	require.NoError(t, other.Delete(t.Context(), "/services/host-3", -1))
+	<-created
+	session, err := client.Session(t.Context())
+	require.NoError(t, err)
+	for _, s := range srv.Sessions() {
+		if s.ID == session.ID() {
+			require.NoError(t, s.Expire())
+		}
+	}
+	<-created
+	require.NoError(t, node.Close())
+}
+
+func TestReadyComesAgainAfterAReconnect(t *testing.T) {
+	srv := zktest.Start(t)
+	client := connect(srv)
+	defer client.Close()
+	ready := make(chan struct{}, 8)
+	c, err := cache.New(client, "/config", cache.WithListener(func(e cache.Event) {
+		if e.Kind == cache.Ready {
+			ready <- struct{}{}
+		}
+	}))
+	require.NoError(t, err)
+	defer c.Close()
+	<-ready
+	require.NoError(t, srv.Sessions()[0].Drop())
+	<-ready
 }
 
 // fragment persistent-watch

@@ -13,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 )
@@ -163,21 +164,28 @@ func Example_states() {
 }
 
 // fragment suspended
+// untilSuspended returns a context that ends at SUSPENDED. Call stop.
 func untilSuspended(
+	ctx context.Context, client *framework.Client,
+) (until context.Context, stop func()) {
+	until, cancel := context.WithCancelCause(ctx)
+	remove := client.Listen(func(c framework.StateChange) {
+		if !c.State.IsConnected() {
+			cancel(errSuspended)
+		}
+	})
+	if !client.State().IsConnected() {
+		cancel(errSuspended) // it was before Listen
+	}
+	return until, func() { remove(); cancel(nil) }
+}
+
+func cautious(
 	ctx context.Context, client *framework.Client, mu *mutex.Mutex, do job,
 ) error {
 	return mu.Do(ctx, func(ctx context.Context, _ *recipes.Hold) error {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		stop := client.Listen(func(c framework.StateChange) {
-			if !c.State.IsConnected() {
-				cancel(errSuspended)
-			}
-		})
+		ctx, stop := untilSuspended(ctx, client)
 		defer stop()
-		if !client.State().IsConnected() {
-			return errSuspended // it was before Listen
-		}
 		return do(ctx)
 	})
 }
@@ -195,7 +203,7 @@ func TestJobEndsAtSuspended(t *testing.T) {
 		mu, err := mutex.New(client, "/locks/orders")
 		require.NoError(t, err)
 		begun := time.Now()
-		err = untilSuspended(t.Context(), client, mu, func(ctx context.Context) error {
+		err = cautious(t.Context(), client, mu, func(ctx context.Context) error {
 			srv.Client("a").Cut()
 			defer srv.Client("a").Heal()
 			<-ctx.Done()
@@ -205,7 +213,54 @@ func TestJobEndsAtSuspended(t *testing.T) {
 		require.ErrorIs(t, err, errSuspended)
 		require.NoError(t, client.WaitConnected(t.Context()))
 		done := func(ctx context.Context) error { return ctx.Err() }
-		require.NoError(t, untilSuspended(t.Context(), client, mu, done))
+		require.NoError(t, cautious(t.Context(), client, mu, done))
+	})
+}
+
+// The context of a hold that a downgrade leaves is one to begin with, too.
+func TestReaderAfterADowngradeEndsAtSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := virtual(t, srv, "a")
+		rw, err := rwlock.New(client, "/locks/orders")
+		require.NoError(t, err)
+		written, err := rw.Write().Acquire(t.Context())
+		require.NoError(t, err)
+		reading, err := rw.Read().Acquire(written.Context(t.Context()))
+		require.NoError(t, err)
+		ended := written.Context(t.Context())
+		require.NoError(t, written.Release())
+		ctx, stop := untilSuspended(reading.Context(t.Context()), client)
+		defer stop()
+		require.NoError(t, ctx.Err())
+		require.ErrorIs(t, context.Cause(ended), recipes.ErrNotHeld, "the read hold is valid")
+		require.NoError(t, reading.Err())
+		srv.Client("a").Cut()
+		<-ctx.Done()
+		require.ErrorIs(t, context.Cause(ctx), errSuspended)
+		require.NoError(t, reading.Err())
+		srv.Client("a").Heal()
+		require.NoError(t, reading.Release())
+	})
+}
+
+func TestUntilSuspendedOfAClientThatIsSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client := virtual(t, srv, "a")
+		require.NoError(t, client.WaitConnected(t.Context()))
+		suspended := make(chan struct{})
+		stop := client.Listen(func(c framework.StateChange) {
+			if c.State == framework.Suspended {
+				close(suspended)
+			}
+		})
+		srv.Stop()
+		<-suspended
+		stop()
+		ctx, stop := untilSuspended(t.Context(), client)
+		defer stop()
+		require.ErrorIs(t, context.Cause(ctx), errSuspended)
 	})
 }
 

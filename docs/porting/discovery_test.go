@@ -2,6 +2,7 @@ package porting
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -61,6 +62,26 @@ func useService(
 }
 
 // end
+
+// fragment payload
+// Details is the class com.example.Orders.Details in Java.
+type Details struct {
+	Class string `json:"@class"`
+	Zone  string `json:"zone"`
+}
+
+func payload(zone string) (json.RawMessage, error) { // of an Instance
+	return json.Marshal(Details{"com.example.Orders$Details", zone})
+}
+
+// end
+
+func Example_payload() {
+	data, err := payload("eu-1")
+	fmt.Println(string(data), err)
+	// Output:
+	// {"@class":"com.example.Orders$Details","zone":"eu-1"} <nil>
+}
 
 func Example_service() {
 	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {

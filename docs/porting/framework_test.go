@@ -260,6 +260,38 @@ func Example_background() {
 	// /report <nil>
 }
 
+func Example_backgroundOrder() {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
+		failed := func(err error) { fmt.Println("failed:", err) }
+		// fragment background-order
+		ops, done := make(chan job, 100), make(chan struct{})
+		go func() {
+			defer close(done)
+			for do := range ops { // one after another, in the order of the sends
+				if err := do(ctx); err != nil {
+					failed(err)
+				}
+			}
+		}()
+		ops <- func(ctx context.Context) error {
+			_, err := client.Create(ctx, "/report", nil)
+			return err
+		}
+		ops <- func(ctx context.Context) error { // begins after the create
+			_, err := client.Create(ctx, "/report/page", nil)
+			return err
+		}
+		close(ops)
+		// end
+		<-done
+		fmt.Print(srv.Tree())
+		return nil
+	})
+	// Output:
+	// /report
+	// /report/page
+}
+
 func Example_retryLoop() {
 	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
 		if err := srv.Create("/config", []byte("data")); err != nil {

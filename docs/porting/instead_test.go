@@ -2,14 +2,18 @@ package porting
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/barrier"
 	"github.com/docent-zk/docent/recipes/counter"
 	"github.com/docent-zk/docent/recipes/group"
@@ -59,6 +63,107 @@ func Example_sharedCount() {
 	})
 	// Output:
 	// true 6
+}
+
+// fragment count-copy
+// copyOf returns a function that has the number at hand, until ctx ends.
+func copyOf(
+	ctx context.Context, count *counter.Count,
+) (get func() (int32, error), err error) {
+	last, err := count.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	go func() {
+		for now, failed := range count.Observe(ctx) {
+			mu.Lock()
+			if err = failed; err == nil {
+				last = now
+			}
+			mu.Unlock()
+		}
+	}()
+	return func() (int32, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return last, err // with an error, the last number that was known
+	}, nil
+}
+
+// end
+
+func TestCopyOfACountFollowsIt(t *testing.T) {
+	srv := zktest.Start(t)
+	client := connect(srv)
+	limit, err := counter.NewCount(client, "/config/limit", 5)
+	require.NoError(t, err)
+	get, err := copyOf(t.Context(), limit)
+	require.NoError(t, err)
+	n, err := get()
+	require.NoError(t, err)
+	require.EqualValues(t, 5, n)
+	require.NoError(t, limit.Set(t.Context(), 6))
+	require.Eventually(t, func() bool { n, err := get(); return err == nil && n == 6 }, time.Minute, time.Millisecond)
+	require.NoError(t, client.Close())
+	require.Eventually(t, func() bool {
+		n, err := get()
+		return n == 6 && errors.Is(err, framework.ErrClosed)
+	}, time.Minute, time.Millisecond)
+}
+
+// fragment initialize
+func initialize(
+	ctx context.Context, client *framework.Client, path string, first int64,
+) (bool, error) {
+	data := binary.BigEndian.AppendUint64(nil, uint64(first))
+	_, err := client.Create(ctx, path, data, framework.Parents())
+	if errors.Is(err, zk.ErrNodeExists) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// end
+
+func Example_initialize() {
+	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+		for range 2 {
+			fmt.Println(initialize(ctx, client, "/counters/orders", 0))
+		}
+		fmt.Println(initialize(ctx, client, "/counters/returns", -7))
+		returns, err := counter.NewAtomic(client, "/counters/returns")
+		if err != nil {
+			return err
+		}
+		fmt.Println(returns.Get(ctx))
+		return nil
+	})
+	// Output:
+	// true <nil>
+	// false <nil>
+	// true <nil>
+	// -7 <nil>
+}
+
+// A time that is over is an error of the call, and not of the caller's context.
+func TestBarrierThatIsNotPassedInTime(t *testing.T) {
+	srv := zktest.Start(t)
+	client := connect(srv)
+	defer client.Close()
+	closed, err := barrier.New(client, "/barriers/start")
+	require.NoError(t, err)
+	require.NoError(t, closed.Set(t.Context()))
+	round, err := barrier.NewDouble(client, "/barriers/round-7", 2)
+	require.NoError(t, err)
+	limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, entered := round.Enter(limited)
+	for _, err := range []error{closed.Wait(limited), entered} {
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, recipes.ErrNotAcquired)
+	}
+	require.NoError(t, t.Context().Err())
 }
 
 func Example_barrier() {

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -13,6 +18,7 @@ import (
 	"github.com/docent-zk/docent/recipes/rwlock"
 	"github.com/docent-zk/docent/recipes/semaphore"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 )
 
 // fragment locker
@@ -62,37 +68,154 @@ func yielding(
 type job func(context.Context) error
 
 // fragment revoke
-func askForIt(
+func takeOver(
+	ctx context.Context, client *framework.Client, mu *mutex.Mutex,
+) (*recipes.Hold, error) {
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	go askOnceQueued(asking, client, mu) // Acquire waits even if this fails
+	return mu.Acquire(ctx)
+}
+
+func askOnceQueued(
 	ctx context.Context, client *framework.Client, mu *mutex.Mutex,
 ) error {
-	queue, err := mu.Participants(ctx) // the holder first
-	if err != nil || len(queue) == 0 {
-		return err
+	for {
+		_, _, watch, err := client.ChildrenW(ctx, mu.Path())
+		if err != nil {
+			return err // zk.ErrNoNode: no client has ever held the lock
+		}
+		queue, err := mu.Participants(ctx) // the holder first
+		if err != nil {
+			return err
+		}
+		session, err := client.Session(ctx)
+		if err != nil {
+			return err
+		}
+		own := func(p recipes.Participant) bool { return p.Session == session.ID() }
+		switch place := slices.IndexFunc(queue, own); {
+		case place == 0:
+			return nil // this client holds the lock
+		case place > 0:
+			return recipes.Revoke(ctx, client, queue[0])
+		}
+		select {
+		case <-watch.Fired(): // the queue has changed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	return recipes.Revoke(ctx, client, queue[0])
 }
 
 // end
 
+// The holder acquires the lock again at once, and is behind the client that asks.
 func Example_revocation() {
-	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
+	run(func(ctx context.Context, client *framework.Client, srv *zktest.Server) error {
 		mu, err := mutex.New(client, "/locks/orders")
 		if err != nil {
 			return err
 		}
 		jobs, yielded := make(chan job), make(chan error)
-		go func() { yielded <- yielding(ctx, mu, jobs) }()
+		again, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			first := yielding(ctx, mu, jobs)
+			_, second := mu.Acquire(again)
+			yielded <- first
+			yielded <- second
+		}()
 		jobs <- job(work)
-		err = askForIt(ctx, client, mu)
-		fmt.Println("asked:", err, "released:", <-yielded)
-		queue, err := mu.Participants(ctx)
-		fmt.Println("in the queue:", len(queue), err)
-		return nil
+		asker := connect(srv)
+		defer asker.Close()
+		other, err := mutex.New(asker, "/locks/orders")
+		if err != nil {
+			return err
+		}
+		hold, err := takeOver(ctx, asker, other)
+		if err != nil {
+			return err
+		}
+		cancel()
+		fmt.Println("released:", <-yielded)
+		fmt.Println("next:", hold.Err() == nil, "acquired again:", errors.Is(<-yielded, context.Canceled))
+		return hold.Release()
 	})
 	// Output:
 	// working
-	// asked: <nil> released: <nil>
-	// in the queue: 0 <nil>
+	// released: <nil>
+	// next: true acquired again: true
+}
+
+func TestTakeOverOfALockThatIsFree(t *testing.T) {
+	srv := zktest.Start(t)
+	client := connect(srv)
+	defer client.Close()
+	mu, err := mutex.New(client, "/locks/orders")
+	require.NoError(t, err)
+	for range 2 { // without a node, and with one
+		hold, err := takeOver(t.Context(), client, mu)
+		require.NoError(t, err)
+		require.False(t, isClosed(hold.Revoked()), "it asked itself")
+		require.NoError(t, hold.Release())
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// The function has not run, although the error also says that a release is pending.
+func TestCombinedLocksThatAreNotAcquired(t *testing.T) {
+	for name, locks := range map[string]func(*framework.Client) (recipes.Locker, error){
+		"combined": func(client *framework.Client) (recipes.Locker, error) {
+			a, errA := mutex.New(client, "/locks/a")
+			b, errB := mutex.New(client, "/locks/b")
+			if err := errors.Join(errA, errB); err != nil {
+				return nil, err
+			}
+			return multilock.Combine(a, b)
+		},
+		"in the order of the paths": func(client *framework.Client) (recipes.Locker, error) {
+			return multilock.New(client, []string{"/locks/a", "/locks/b"}, multilock.WithPathOrder())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				busy, err := mutex.New(virtual(t, srv, "b"), "/locks/b")
+				require.NoError(t, err)
+				hold, err := busy.Acquire(t.Context())
+				require.NoError(t, err)
+				both, err := locks(virtual(t, srv, "a"))
+				require.NoError(t, err)
+				slow := srv.On(fault.Match{Client: "a", Op: fault.OpDelete}, fault.Hold())
+				err = recipes.DoWithin(t.Context(), both, wait, func(context.Context, *recipes.Hold) error {
+					t.Error("the function runs")
+					return nil
+				})
+				slow.Release()
+				require.ErrorIs(t, err, recipes.ErrNotAcquired)
+				require.ErrorIs(t, err, recipes.ErrReleasePending)
+				require.NoError(t, hold.Release())
+			})
+		})
+	}
+}
+
+// virtual returns a client in a bubble. It is closed with the test.
+func virtual(t *testing.T, srv *zktest.Server, name string) *framework.Client {
+	t.Helper()
+	client, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
 }
 
 // fragment downgrade

@@ -88,7 +88,8 @@ func WithLimit(nodes int, bytes int64) Option {
 	}
 }
 
-// WithListener adds a listener, as Listen does, before the cache reads anything.
+// WithListener adds a listener, as Listen does, before the cache reads anything. fn may be called
+// before New has returned: use Listen if fn uses what New returns.
 func WithListener(fn func(Event)) Option {
 	return func(c *config) error {
 		if fn == nil {

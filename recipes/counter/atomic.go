@@ -111,8 +111,8 @@ func (a *Atomic) Add(ctx context.Context, delta int64) (int64, error) {
 
 // CompareAndSet writes the number if it is old now, and reports whether it did. It fails like Add.
 // A missing node counts as 0, and is created with 0 also if CompareAndSet then returns false. Curator:
-// compareAndSet, which fails for a missing node; initialize is CompareAndSet with 0 for old, except that
-// it leaves a node with 0 alone.
+// compareAndSet, which fails for a missing node. Curator's initialize is framework.Client.Create with
+// the eight bytes, and false is zk.ErrNodeExists.
 func (a *Atomic) CompareAndSet(ctx context.Context, old, number int64) (bool, error) {
 	if err := a.cell.check(ctx, "compare and set", "Atomic"); err != nil {
 		return false, err

@@ -45,7 +45,9 @@ type Instance struct {
 	Port    int    // 0: none
 	SSLPort int    // 0: none
 	// Payload is any JSON value; nil: none. Curator in Java writes the class of an object into its
-	// field "@class". It reads objects without that field as maps, and it cannot read arrays.
+	// field "@class". Consumers in Java that have a class for the payload fail at an object without
+	// that field, also for all other instances of the service. Those with the class Object read a
+	// map. Java cannot read arrays.
 	Payload json.RawMessage
 	// Registered is written to the millisecond. If it is zero, Register takes the present time.
 	Registered time.Time

@@ -144,7 +144,8 @@ func Combine(locks ...recipes.Locker) (*MultiLock, error) {
 //   - with ErrPartlyHeld, at once, if another hold that ctx carries has some of the paths of New;
 //   - as the single locks fail. Then the locks acquired so far are released in reverse, and all
 //     errors are joined. They match recipes.ErrReleasePending if the release continues in the
-//     background, because ctx has ended or the release takes more than a second.
+//     background, because ctx has ended or the release takes more than a second. So a program that
+//     ignores recipes.ErrReleasePending of Do checks recipes.ErrNotAcquired first.
 //
 // If one of the locks is lost before all are acquired, Acquire begins again. Curator: acquire,
 // which gives each lock the whole of the time, and goes on to the next after an error.

@@ -219,7 +219,8 @@ func (n *Node) wanted() ([]byte, int) {
 //   - with ErrNotStarted before Start;
 //   - with the error of Err when the node is not kept any more.
 //
-// WaitReady does not fail because no server can be reached. Curator: waitForInitialCreate, which
+// WaitReady does not fail because no server can be reached. It does not tell that the node was
+// created again: a cache of the path does, see package cache. Curator: waitForInitialCreate, which
 // also returns for the node of a lost session.
 func (n *Node) WaitReady(ctx context.Context) error {
 	if err := n.check(ctx); err != nil {

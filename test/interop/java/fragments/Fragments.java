@@ -278,6 +278,27 @@ abstract class Fragments {
         // end
     }
 
+    void backgroundOrder() throws Exception {
+        // fragment background-order
+        client.create().inBackground().forPath("/report");
+        client.create().inBackground().forPath("/report/page");
+        // end
+    }
+
+    void sharedCountCopy(SharedCount limit) {
+        // fragment count-copy
+        int now = limit.getCount(); // a copy in memory
+        // end
+        note(now, null);
+    }
+
+    void initialize(DistributedAtomicLong orders) throws Exception {
+        // fragment initialize
+        boolean created = orders.initialize(7L);
+        // end
+        note(created, null);
+    }
+
     void retryLoop() throws Exception {
         // fragment retry-loop
         byte[] data = RetryLoop.callWithRetry(
@@ -317,11 +338,12 @@ abstract class Fragments {
     // end
 
     // fragment revoke
-    void askForIt() throws Exception {
+    void takeOver() throws Exception {
         Collection<String> line = lock.getParticipantNodes();
         if (!line.isEmpty()) { // the holder first
             Revoker.attemptRevoke(client, line.iterator().next());
         }
+        lock.acquire(); // others may enter the queue before
     }
     // end
 
