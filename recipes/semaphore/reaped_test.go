@@ -17,7 +17,8 @@ import (
 func TestLeasesThatAreDeletedOftenAreNoError(t *testing.T) {
 	const often = 50
 	p := testzk.Proxy(t)
-	s, o, ctx := newSemaphore(t, testzk.Connected(t, p.Addr()), testzk.Path(t), 2), testzk.Observer(t), testzk.Context(t)
+	s := newSemaphore(t, testzk.Connected(t, p.Addr()), testzk.Path(t), 2)
+	o, ctx := testzk.Observer(t), testzk.Context(t)
 	leases := s.Path() + "/leases"
 	acquire := p.On(fault.Match{Op: fault.OpMulti, Path: s.Path()}, fault.Hold())
 	type result struct {
