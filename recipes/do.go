@@ -18,14 +18,14 @@ type Locker interface {
 }
 
 // Do acquires l, calls fn with a context that ends with the hold, and releases the hold. It returns
-// fn's error joined with that of the release. An error of the release means that the lock was lost
-// before fn returned, or that the deletion of its node is not confirmed: see Hold.Release. If the
-// lock cannot be acquired, Do returns the error of l.Acquire and does not call fn. If fn panics or
-// calls runtime.Goexit, Do releases the hold, too. If fn releases the hold itself, the error
-// matches ErrNotHeld. fn must not return before all work under the lock has ended. Do returns an
-// error if l or fn is nil.
+// fn's error joined with that of the release. If both are the same loss of the lock, the text has it
+// once. An error of the release means that the lock was lost before fn returned, or that the deletion
+// of its node is not confirmed: see Hold.Release. If the lock cannot be acquired, Do returns the error
+// of l.Acquire and does not call fn. If fn panics or calls runtime.Goexit, Do releases the hold, too.
+// If fn releases the hold itself, the error matches ErrNotHeld. fn must not return before all work
+// under the lock has ended. Do returns an error if l or fn is nil. The locks have a method Do, too.
 //
-//	err := recipes.Do(ctx, mu, func(ctx context.Context, hold *recipes.Hold) error {
+//	err := recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
 //		return store.Write(ctx, hold.Token(), value)
 //	})
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, hold *Hold) error) error {
@@ -55,8 +55,25 @@ func DoWithin(
 }
 
 func use(ctx context.Context, hold *Hold, fn func(ctx context.Context, hold *Hold) error) (err error) {
-	defer func() { err = errors.Join(err, hold.Release()) }()
+	defer func() { err = joined(err, hold.Release()) }()
 	return fn(hold.Context(ctx), hold)
+}
+
+// joined joins the error of a function and that of the release of its hold. If the function returned
+// the loss that the release reports, usually as context.Cause of its context, one error says both.
+func joined(failed, released error) error {
+	if failed == nil || released == nil {
+		return errors.Join(failed, released)
+	}
+	lost := errors.Unwrap(released) // without the operation and the node, which the release adds
+	switch {
+	case errors.Is(released, failed):
+		return released
+	case lost == nil || errors.Unwrap(lost) == nil: // it may be the loss of another lock
+	case errors.Is(failed, lost):
+		return failed
+	}
+	return errors.Join(failed, released)
 }
 
 var (

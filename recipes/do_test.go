@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,82 @@ func TestDoReturnsThatTheLockWasLost(t *testing.T) {
 		return nil
 	})
 	require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+}
+
+// A function usually returns the reason why its context has ended.
+func TestErrorOfDoHasALossOnce(t *testing.T) {
+	another := errors.New("disk full")
+	for name, c := range map[string]struct {
+		failed func(cause error) error
+		want   []string // the lines of the text: NODE is the lock node, and LOSS the cause
+	}{
+		"nothing":   {func(error) error { return nil }, []string{"release NODE: LOSS"}},
+		"the cause": {func(cause error) error { return cause }, []string{"release NODE: LOSS"}},
+		"the exported error": {
+			func(error) error { return framework.ErrSessionLost }, []string{"release NODE: LOSS"},
+		},
+		"the cause, with an operation": {
+			func(cause error) error { return fmt.Errorf("write: %w", cause) }, []string{"write: LOSS"},
+		},
+		"the cause, with another error": {
+			func(cause error) error { return errors.Join(another, cause) }, []string{"disk full", "LOSS"},
+		},
+		"another error": {
+			func(error) error { return another }, []string{"disk full", "release NODE: LOSS"},
+		},
+		"the loss of another lock": {
+			func(error) error { return fmt.Errorf("write: %w", framework.ErrSessionLost) },
+			[]string{"write: framework: session lost", "release NODE: LOSS"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				client, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+				require.NoError(t, err)
+				defer client.Close()
+				m, err := mutex.New(client, "/lock")
+				require.NoError(t, err)
+				var node string
+				var cause, failed error
+				err = m.Do(t.Context(), func(ctx context.Context, hold *recipes.Hold) error {
+					node = hold.Path()
+					srv.Client("a").Cut()
+					<-ctx.Done()
+					cause = context.Cause(ctx)
+					failed = c.failed(cause)
+					return failed
+				})
+				replace := strings.NewReplacer("NODE", node, "LOSS", cause.Error())
+				require.EqualError(t, err, replace.Replace(strings.Join(c.want, "\n")))
+				require.ErrorIs(t, err, cause)
+				require.ErrorIs(t, err, framework.ErrSessionLost)
+				if failed != nil {
+					require.ErrorIs(t, err, failed)
+				}
+			})
+		})
+	}
+}
+
+// The error of a node that another client has deleted says which node it was.
+func TestErrorOfDoHasADeletionOnce(t *testing.T) {
+	m := newMutex(t)
+	for name, failed := range map[string]func(cause error) error{
+		"the cause":                    func(cause error) error { return cause },
+		"the cause, with an operation": func(cause error) error { return fmt.Errorf("write: %w", cause) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := m.Do(testzk.Context(t), func(ctx context.Context, hold *recipes.Hold) error {
+				require.NoError(t, testzk.Observer(t).Delete(hold.Path(), -1))
+				_, err := hold.Guard(ctx)
+				require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+				return failed(context.Cause(ctx))
+			})
+			require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+			require.Equal(t, 1, strings.Count(err.Error(), recipes.ErrNodeDeleted.Error()), "%v", err)
+		})
+	}
 }
 
 func TestDoDoesNotCallItsFunctionWithoutTheLock(t *testing.T) {
