@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -44,6 +45,9 @@ type runner struct {
 // newRunner looks for the command, and for errors in the command line. There is no client yet.
 func newRunner(c *cli.Command, command []string) (*runner, error) {
 	switch {
+	case c.Args().Len() > 1 && len(command) == 0:
+		return nil, usagef("write the command behind --: %s %s -- %s: see %s --help",
+			c.FullName(), c.Args().First(), strings.Join(c.Args().Tail(), " "), c.FullName())
 	case c.Args().Len() != 1:
 		return nil, usagef("want one path, and a command behind --: see %s --help", c.FullName())
 	case len(command) == 0:

@@ -38,9 +38,10 @@ func lsCommand() *cli.Command {
 			only reads. It knows objects by their nodes: an election has those of a mutex, and a kind with ? is a
 			shape that other programs' nodes can have, too.
 
-			STATE is free, held, waited-for, closed, open, the number of a counter, or abandoned: the holder's node
-			belongs to no session, so it stays until a program deletes it. AGE is that of the oldest node. HOLDER is
-			what the holders' nodes say about their clients.
+			STATE is held: a node holds, and none waits; waited-for: nodes wait, as a rule while another one holds;
+			abandoned: the holder's node belongs to no session, so it stays until a program deletes it; free, closed,
+			open, or the number of a counter. AGE is that of the oldest node. HOLDER is what the holders' nodes say
+			about their clients.
 
 			Nodes that may not be read are named on standard error, the list goes on, and the exit code is 77.
 
@@ -53,6 +54,7 @@ func lsCommand() *cli.Command {
 			Examples:
 			  docent ls /                                  # everything, also on a large ensemble
 			  docent ls --state waited-for /locks          # where clients wait
+			  docent ls --state held,waited-for /locks     # locks with a holder
 			  docent ls --state abandoned /                # what no end of a session cleans up
 			  docent ls --kind mutex --kind rwlock /app    # or --kind mutex,rwlock
 			  docent ls --limit 20 /locks
@@ -167,9 +169,17 @@ func (l *listing) print(ctx context.Context, client *framework.Client, root stri
 		}
 	}
 	if printed == 0 {
-		l.table.say("there is nothing of this kind at and below " + root)
+		l.table.say(l.nothing() + root)
 	}
 	return l.end(printed, refused)
+}
+
+// nothing says that nothing is listed, up to the path.
+func (l *listing) nothing() string {
+	if len(l.kinds) == 0 && len(l.states) == 0 {
+		return "there are no locks or other objects at and below "
+	}
+	return "there is nothing of this kind at and below "
 }
 
 // end prints the rest of the table, without its headings if there are no rows.

@@ -170,7 +170,8 @@ func TestWhatOperatorsSee(t *testing.T) {
 	for _, line := range []string{
 		"ls /", "ls -o json /locks/downloads", "ls --kind mutex,latch --state held --state waited-for /",
 		"ls --state abandoned /", "ls --state free /", "ls --kind empty,unknown /", "ls --limit 2 /",
-		"ls --kind barrier /", "ls /locks/orders", "ls /none", "show /locks/orders", "show /locks/index",
+		"ls --kind barrier /", "ls --state held,waited-for /locks", "ls /free", "ls /locks/orders", "ls /none",
+		"show /locks/orders", "show /locks/index",
 		"show /locks/downloads", "show /leader", "show /members", "show /count", "show /old",
 		"show " + aNode, "break --yes " + aNode, "show /free",
 		"show /locks", "show /none", "show -o json /locks/orders", "session " + holder.Session.String() + " /",

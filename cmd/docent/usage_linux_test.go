@@ -51,6 +51,7 @@ func TestWithoutACommandDocentPrintsItsHelp(t *testing.T) {
 func TestWrongCommandLinesAreRefused(t *testing.T) {
 	t.Parallel()
 	const behind = "want one path, and a command behind --: see docent "
+	const write = "write the command behind --: docent "
 	const none = "no command: write it behind --, as in docent "
 	const orYes = "give --yes to delete the node without a question"
 	const perhapsNode = "want one path, and perhaps the name of a node: "
@@ -60,7 +61,9 @@ func TestWrongCommandLinesAreRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"look":                                  `"look": no such command: see docent --help`,
 		"lock --shard /a -- true":               "flag provided but not defined: -shard: see docent lock --help",
-		"lock /a true":                          behind + "lock --help",
+		"lock /a true":                          write + "lock /a -- true: see docent lock --help",
+		"elect /a sleep 10":                     write + "elect /a -- sleep 10: see docent elect --help",
+		"lock /a /b -- true":                    behind + "lock --help",
 		"elect -- true":                         behind + "elect --help",
 		"lock /a":                               none + "lock /a -- command: see docent lock --help",
 		"elect /a --":                           none + "elect /a -- command: see docent elect --help",

@@ -394,6 +394,15 @@ func TestWhatIsWrongBelowTheRootIsFound(t *testing.T) {
 		create("/locks/behind/" + guid + "lock-0000000001")
 		create("/locks/foreign/"+guid+"lock-0000000000", framework.Ephemeral())
 		create("/locks/foreign/config")
+		acquire(t, c, "/locks/limit")
+		for _, path := range []string{"/locks/limit", "/locks/limits", "/locks/all"} {
+			s, err := semaphore.New(c, path, 2)
+			require.NoError(t, err)
+			_, err = s.Acquire(t.Context())
+			require.NoError(t, err)
+		}
+		create("/locks/all/"+guid+"__READ__0000000002", framework.Ephemeral())
+		create("/locks/all/config")
 		create("/locks/end/"+guid+"lock-2147483647", framework.Ephemeral())
 		create("/locks/end2/"+guid+"lock--2147483648", framework.Ephemeral())
 		require.NoError(t, srv.Create("/locks/near", nil))
@@ -427,7 +436,8 @@ func TestWhatIsWrongBelowTheRootIsFound(t *testing.T) {
 			{"sequence numbers", Warn, "/locks/near /locks/sem/leases"},
 			{"layouts", Fail, "/locks/kazoo"},
 			{"layouts", Fail, "/locks/two"},
-			{"layouts", Warn, "/locks/foreign /locks/two"},
+			{"layouts", Warn, "/locks/all /locks/limit"},
+			{"layouts", Warn, "/locks/all /locks/foreign /locks/two"},
 			{"abandoned locks", Fail, "/locks/left"},
 			{"abandoned locks", Warn, "/locks/behind /locks/left"},
 			{"semaphores", Warn, "/locks/sem"},

@@ -43,6 +43,10 @@ var (
 		"layouts", Fail, "directories with nodes of two kinds of locks, which do not exclude each other",
 		"give each kind of lock a path of its own",
 	}
+	mixedSemaphore = &suspect{
+		"layouts", Warn, "locks with the nodes of a semaphore, too, and the two kinds do not exclude each other",
+		"let all programs use the same kind of lock on a path",
+	}
 	foreign = &suspect{
 		"layouts", Warn, "locks with children that are not lock nodes",
 		"move them elsewhere: Curator counts them as waiters or as permits",
@@ -66,7 +70,7 @@ var (
 
 // suspects are all, in the order of the reports.
 var suspects = []*suspect{
-	pastEnd, nearEnd, mixedLayouts, mixedRecipes, foreign, abandoned, persistent, overLimit, unreadable,
+	pastEnd, nearEnd, mixedLayouts, mixedRecipes, mixedSemaphore, foreign, abandoned, persistent, overLimit, unreadable,
 }
 
 // warnings are the suspects that package inspect finds.
@@ -135,7 +139,11 @@ func (t *patient) look(ctx context.Context, o *inspect.Object) error {
 		t.objects++
 	}
 	for _, w := range o.Warnings {
-		if s, known := warnings[w]; known {
+		s, known := warnings[w]
+		switch {
+		case s == foreign:
+			t.lookAtForeign(ctx, o)
+		case known:
 			t.add(s, o.Path)
 		}
 	}
@@ -156,6 +164,20 @@ func (t *patient) look(ctx context.Context, o *inspect.Object) error {
 		return nil
 	}
 	return t.sequences(ctx)
+}
+
+// lookAtForeign tells the directories of a semaphore, which another kind of lock does not count as its
+// own, from other foreign children.
+func (t *patient) lookAtForeign(ctx context.Context, o *inspect.Object) {
+	names, _, err := t.Client.Children(ctx, o.Path)
+	if err != nil || o.Kind == inspect.KindSemaphore || !slices.Contains(names, "leases") {
+		t.add(foreign, o.Path)
+		return
+	}
+	t.add(mixedSemaphore, o.Path)
+	if o.Foreign > 2 || o.Foreign == 2 && !slices.Contains(names, "locks") {
+		t.add(foreign, o.Path)
+	}
 }
 
 func (t *patient) add(s *suspect, path string) { t.paths[s] = append(t.paths[s], path) }
