@@ -28,14 +28,14 @@
 //
 // # A lock
 //
-// [recipes.Do] acquires a lock, calls a function with a context that ends if the lock is lost, and
-// releases the lock:
+// Do, a method of the locks, acquires a lock, calls a function with a context that ends if the lock is
+// lost, and releases the lock. [recipes.Do] does the same for any [recipes.Locker]:
 //
 //	client, err := framework.New("zk1:2181,zk2:2181,zk3:2181")
 //	...
 //	mu, err := mutex.New(client, "/locks/orders")
 //	...
-//	err = recipes.Do(ctx, mu, func(ctx context.Context, hold *recipes.Hold) error {
+//	err = mu.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
 //		return store.Write(ctx, hold.Token(), order)
 //	})
 //

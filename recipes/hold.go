@@ -39,8 +39,8 @@ func init() {
 	})
 }
 
-// NewHold returns a Hold for a lock that a recipe has acquired, or nil and err. Only packages of
-// this module can call it.
+// NewHold returns a Hold for a lock that a recipe of this module has acquired, or nil and err. Other
+// programs cannot call it, because its argument has a type of an internal package: call HoldForeign.
 func NewHold(h *ownership.Hold, err error) (*Hold, error) {
 	if h == nil || err != nil {
 		return nil, err

@@ -30,6 +30,26 @@
 // an answer that shows the change. One server carries out no request after later ones of its
 // client.
 //
+// To test a fault, call this:
+//
+//	a broken cable                               Client.Cut, and Client.Heal
+//	a holder whose process is paused             Client.Cut, while the function of the test sleeps
+//	a process that has crashed                   Client.Refuse(true), then Client.Reset
+//	a connection that is closed                  Client.Drop: the answers that are due still arrive
+//	a connection that is reset                   Client.Reset: what is under way is lost
+//	a firewall that discards packets             Client.Blackhole(true)
+//	a server that delays one client              Client.Freeze, and Client.Thaw
+//	a server whose process is paused             Server.Pause, and Server.Resume
+//	a server that stops, or restarts             Server.Stop, and Server.Start; Server.Restart
+//	a server without a quorum                    Server.SetReadOnly(true)
+//	a lost request, a lost answer                Server.On with fault.DropBefore, with fault.DropAfter
+//	events that come late                        Client.HoldEvents, and Client.ReleaseEvents
+//	a session that ends while its client relies  Session.Expire
+//	on it
+//
+// After Client.Cut the client's hold ends first, and then the servers expire the session. After
+// Client.Reset without Client.Refuse the client connects again and keeps its session.
+//
 // A rule that never fires makes a test useless: check the Hits of each rule. [Start] lists such
 // rules when a test fails.
 //

@@ -65,7 +65,9 @@ func New(c *framework.Client, path string, opts ...Option) (*Election, error) {
 // Run stands for election until ctx ends, and calls lead each time that it is elected. When lead
 // returns, Run resigns and stands for election again at the end of the queue (see WithRequeue): at
 // once after nil or the loss of the leadership, after a growing pause of up to ten seconds if lead
-// keeps failing within a minute. Run logs the errors of lead, unless it returns them.
+// keeps failing within a minute. Run logs the errors of lead, unless it returns them. If there is no
+// other candidate, a function that returns nil at once leads again at once, thousands of times a
+// second. So lead should return only when its context has ended.
 //
 // The context of lead ends with ctx, with the term and by Interrupt. lead should return soon then.
 // The cause of the context is the reason. A timer ends the context, so in a process that was paused

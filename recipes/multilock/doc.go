@@ -6,7 +6,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	return recipes.Do(ctx, both, func(ctx context.Context, hold *recipes.Hold) error {
+//	return both.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
 //		return transfer(ctx, hold.Tokens())
 //	})
 //

@@ -5,13 +5,16 @@
 //	if err != nil {
 //		return err
 //	}
-//	return recipes.Do(ctx, mu, func(ctx context.Context, hold *recipes.Hold) error {
+//	return mu.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
 //		return store.Write(ctx, row, hold.Token())
 //	})
 //
 // The context of the function ends when the lock is lost, and acquiring mu with it re-enters. The
 // error of Do also reports a loss of the lock before the function returned. Where a function does
 // not fit, call Acquire, [recipes.Hold.Context] and [recipes.Hold.Release].
+//
+// All programs must use the same kind of lock on a path. Two kinds on one path do not exclude each
+// other: a mutex, a read-write lock and a semaphore have nodes of different names.
 //
 // # Guarantees
 //
@@ -35,8 +38,8 @@
 //
 // A hold ends by Release or by loss, and reports the reason: see package recipes. An outage that
 // ends before the session's deadline costs neither a hold nor a place in the queue. By default the
-// deadline is about half of the session timeout away when an outage begins. Under the loss policy
-// Strict an outage ends a hold at once.
+// deadline is about half of the session timeout away when an outage begins, because the last answer
+// can be a sixth of the timeout old. Under the loss policy Strict an outage ends a hold at once.
 //
 // # Nodes
 //

@@ -138,8 +138,9 @@ func WithLocalHandoff(h Handoff) Option {
 }
 
 // New returns a mutex on path, which must be a node of its own: the lock nodes are its children,
-// and other children are ignored. The first acquire creates missing nodes as containers. New makes
-// no request. It returns an error for a nil or unusable client, an invalid path, and "/".
+// and other children are ignored. All programs must use the same kind of lock on a path. Two kinds
+// on one path do not exclude each other. The first acquire creates missing nodes as containers. New
+// makes no request. It returns an error for a nil or unusable client, an invalid path, and "/".
 func New(c *framework.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := check.Path(c, path); err != nil {
 		return nil, fmt.Errorf("new mutex: %w", err)

@@ -6,9 +6,12 @@
 //	if err != nil {
 //		return err
 //	}
-//	return recipes.Do(ctx, rw.Read(), func(ctx context.Context, hold *recipes.Hold) error {
+//	return rw.Read().Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
 //		return catalogue.Load(ctx)
 //	})
+//
+// All programs must use the same kind of lock on a path. Two kinds on one path do not exclude each
+// other: a mutex does not wait for readers and writers, nor do they wait for a mutex.
 //
 // # Guarantees
 //

@@ -94,9 +94,10 @@ func WithKazooNames() Option {
 }
 
 // New returns a read-write lock on path, which must be a node of its own: the lock nodes of both
-// sides are its children, and other children are ignored. The first acquire creates missing nodes
-// as containers. New makes no request. It returns an error for a nil or unusable client, an invalid
-// path, and "/".
+// sides are its children, and other children are ignored. All programs must use the same kind of
+// lock on a path. Two kinds on one path do not exclude each other. The first acquire creates missing
+// nodes as containers. New makes no request. It returns an error for a nil or unusable client, an
+// invalid path, and "/".
 func New(c *framework.Client, path string, opts ...Option) (*RWLock, error) {
 	if err := check.Path(c, path); err != nil {
 		return nil, fmt.Errorf("new read-write lock: %w", err)

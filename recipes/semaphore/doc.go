@@ -6,9 +6,12 @@
 //	if err != nil {
 //		return err
 //	}
-//	return recipes.Do(ctx, sem, func(ctx context.Context, permit *recipes.Hold) error {
+//	return sem.Do(ctx, func(ctx context.Context, permit *recipes.Hold) error {
 //		return export(ctx)
 //	})
+//
+// All programs must use the same kind of lock on a path. Two kinds on one path do not exclude each
+// other: a semaphore does not wait for a mutex, nor a mutex for a semaphore.
 //
 // # Guarantees
 //

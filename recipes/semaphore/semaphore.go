@@ -104,9 +104,10 @@ func WithSlots() Option {
 }
 
 // New returns a semaphore of the given number of permits on path, which must be a node of its own.
-// The first acquire creates missing nodes as containers. New makes no request. It returns an error
-// for a nil or unusable client, an invalid path, "/", and a number of permits that is less than 1
-// or greater than 2147483647.
+// All programs must use the same kind of lock on a path. Two kinds on one path do not exclude each
+// other. The first acquire creates missing nodes as containers. New makes no request. It returns an
+// error for a nil or unusable client, an invalid path, "/", and a number of permits that is less
+// than 1 or greater than 2147483647.
 func New(c *framework.Client, path string, permits int, opts ...Option) (*Semaphore, error) {
 	s, err := newSemaphore(c, "semaphore", path, permits, opts)
 	if err != nil {
