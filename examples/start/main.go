@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes"
@@ -14,7 +15,7 @@ import (
 )
 
 func main() {
-	client, err := framework.New("127.0.0.1:2181") // or "zk1:2181,zk2:2181,zk3:2181"
+	client, err := framework.New("127.0.0.1:2181", framework.WithSlog(slog.Default())) // or "zk1:2181,zk2:2181"
 	if err != nil {
 		log.Fatal(err)
 	}
