@@ -47,10 +47,14 @@ func (t Target) show(value float64) string {
 }
 
 // in returns the target for one setting alone.
-func (t Target) in(setting string) Target { return t.where(func(s string) bool { return s == setting }) }
+func (t Target) in(setting string) Target {
+	return t.where(func(s string) bool { return s == setting })
+}
 
 // except returns the target for all settings but one.
-func (t Target) except(setting string) Target { return t.where(func(s string) bool { return s != setting }) }
+func (t Target) except(setting string) Target {
+	return t.where(func(s string) bool { return s != setting })
+}
 
 func (t Target) where(applies func(setting string) bool) Target {
 	value := t.value
