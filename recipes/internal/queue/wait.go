@@ -98,24 +98,36 @@ func (w *waiter) waitForNodesAhead(ctx context.Context, ahead nodesAhead) error 
 		w.setWaitsFor(ahead.predecessor)
 		watched := ahead.toWatch(w.queue.rules)
 		deleted, err := w.waitForDeletion(ctx, watched, &ahead)
-		if deleted && watched == ahead.predecessor {
+		if err != nil {
+			return w.waitError(ctx, true, err)
+		}
+		isAhead := !deleted || watched != ahead.predecessor
+		if !isAhead {
 			w.linkDeleted(&ahead)
 		}
 		switch {
-		case err != nil:
-			return WaitError(ctx, w.queue.client, OwnNodes{w}.Busy(), err)
 		case deleted && w.needsNoList(ahead):
 			return nil
-		case deleted && watched != ahead.predecessor:
+		case deleted && isAhead:
 			ahead, err = w.relist(ctx, ahead)
 		default:
 			ahead, err = w.listQueue(ctx)
 		}
 		if err != nil {
-			return WaitError(ctx, w.queue.client, OwnNodes{w}.Busy(), err)
+			return w.waitError(ctx, isAhead, err)
 		}
 	}
 	return nil
+}
+
+// waitError returns the error of a wait that has ended with err. isAhead says that the predecessor was
+// not deleted, as far as is known. If it was, the lock may be free.
+func (w *waiter) waitError(ctx context.Context, isAhead bool, err error) error {
+	var busy error
+	if isAhead {
+		busy = OwnNodes{w}.Busy()
+	}
+	return WaitError(ctx, w.queue.client, busy, err)
 }
 
 // relist lists the queue after the deletion of the grandpredecessor. The predecessor is read with a
