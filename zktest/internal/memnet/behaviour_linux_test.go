@@ -97,6 +97,7 @@ var calls = map[string]script{
 	"deadline ahead": func(c, s *speaker) {
 		c.deadline(time.Now().Add(10 * time.Millisecond))
 		c.read(9)
+		c.writeDeadlinePassed()
 		c.write("a")
 		c.read(9)
 	},

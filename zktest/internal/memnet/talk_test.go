@@ -102,6 +102,17 @@ func (s *speaker) deadline(t time.Time) {
 		describe(s.SetWriteDeadline(t)))
 }
 
+// writeDeadlinePassed waits until the deadline of writes has passed. Go has a timer for each direction,
+// and that of reads may fire earlier.
+func (s *speaker) writeDeadlinePassed() {
+	for {
+		if _, err := s.Write(nil); errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // describe returns everything that a caller can see of an error.
 func describe(err error) string {
 	if err == nil {
