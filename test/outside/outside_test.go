@@ -156,10 +156,10 @@ func TestAReleaseIsUsableFromOutside(t *testing.T) {
 
 	program := regexp.MustCompile("(?s)\n```go\n(.*?)```").FindStringSubmatch(read(t, filepath.Join(root, "README.md")))
 	require.NotNil(t, program, "the program of the README")
-	const local = `framework.New("127.0.0.1:2181")`
+	const local = `framework.New("127.0.0.1:2181"`
 	require.Contains(t, program[1], local)
 	dir := t.TempDir()
-	write(t, dir, "main.go", strings.Replace(program[1], local, `framework.New("`+address+`")`, 1))
+	write(t, dir, "main.go", strings.Replace(program[1], local, `framework.New("`+address+`"`, 1))
 	command(t, dir, env, "go", "mod", "init", "example.org/orders")
 	command(t, dir, env, "go", "get", docent+"@"+version)
 	command(t, dir, env, "go", "mod", "tidy")
