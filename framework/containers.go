@@ -10,6 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/internal/hooks"
 )
 
 // CreateContainers creates path and its missing ancestors as containers, which the servers delete
@@ -23,9 +24,8 @@ func (o ops) CreateContainers(ctx context.Context, path string) error {
 	return err
 }
 
-// maxEnsures is how often parents are created again before a missing node is an error. On busy
-// machines, clients of servers that delete containers each 10 ms need more than 10.
-const maxEnsures = 100
+// maxEnsures is how often parents are created again before a missing node is an error.
+const maxEnsures = hooks.MaxEnsures
 
 // ensure creates full and its missing ancestors. The servers may delete an existing container
 // before something is created in it, or only the ZooKeeper leader may know of the deletion. Then

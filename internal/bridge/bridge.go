@@ -91,6 +91,10 @@ type Session interface {
 // ReadKind is what StartRead reads.
 type ReadKind = hooks.ReadKind
 
+// MaxEnsures is how often a recipe creates a missing directory again before a missing node is an error,
+// as package framework does with missing parents.
+const MaxEnsures = hooks.MaxEnsures
+
 // The kinds of reads.
 const (
 	ReadData     = hooks.ReadData     // as framework.Session.Get

@@ -4,6 +4,11 @@ package hooks
 
 import "context"
 
+// MaxEnsures is how often missing directories are created again before a missing node is an error. The
+// servers delete empty containers. On busy machines, clients of servers that do so each 10 ms need more
+// than 10.
+const MaxEnsures = 100
+
 var (
 	// Client returns the bridge.Client of a *framework.Client.
 	Client func(client any) any

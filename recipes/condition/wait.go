@@ -168,7 +168,7 @@ func (c *Condition) enter(ctx context.Context, own *ownership.Hold, over <-chan 
 		if err == nil {
 			return c.newWaiter(ctx, session, results[0].Path, over)
 		}
-		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) || attempts == enqueue.MaxCreateDirs {
+		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) || attempts == bridge.MaxEnsures {
 			return nil, ctxerr.With(ctx, err)
 		}
 		if err := session.CreateContainers(ctx, c.path); err != nil {

@@ -8,12 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 )
-
-// MaxCreateDirs is how often missing directories are created before a create fails. The servers
-// delete empty containers, on busy machines also several times in a row. It is as many times as package
-// framework creates parents.
-const MaxCreateDirs = 100
 
 // Counted is a Create that counts the children of directories as of its transaction. It writes the
 // directories behind the creates: the Stat in the reply has the number of children.
@@ -45,7 +41,7 @@ func (c Counted) Do(ctx context.Context, s *framework.Session) (Created, error) 
 		switch {
 		case touched:
 			c.markUsed() // another client touches the directory
-		case errors.Is(err, zk.ErrNoNode) && (dir != nil || isNoDirectory(err)) && attempts < MaxCreateDirs:
+		case errors.Is(err, zk.ErrNoNode) && (dir != nil || isNoDirectory(err)) && attempts < bridge.MaxEnsures:
 			attempts++
 			for _, d := range c.Dirs {
 				d.set(dirState{})

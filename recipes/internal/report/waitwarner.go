@@ -118,14 +118,11 @@ func (warner *waitWarner) warn() {
 		return err
 	})
 	fields := []zap.Field{zap.Duration("waited", time.Since(warner.began).Round(time.Millisecond))}
-	switch {
-	case err != nil:
+	if err != nil {
 		fields = append(fields, zap.Error(err))
-	case warner.reporter.isOwn(warner.ctx, first):
-		fields = append(fields, zap.Object("first", first), zap.String("hint",
+	} else if fields = append(fields, zap.Object("first", first)); warner.reporter.isOwn(warner.ctx, first) {
+		fields = append(fields, zap.String("hint",
 			"this node is of the same client: an acquire in a hold needs the context of that hold"))
-	default:
-		fields = append(fields, zap.Object("first", first))
 	}
 	if warner.ctx.Err() == nil { // else the wait has ended
 		warner.reporter.lock.Log.Warn("still waiting", fields...)
