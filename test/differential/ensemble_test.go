@@ -390,6 +390,10 @@ func multiOfASessionThatHasMoved(s *linkScript) {
 	c.hears("old")
 }
 
+// endOfASessionThatHasMoved shows that the follower takes the transaction of the create for that of
+// the closeSession, because both have the number 1. The closeSession is held until its connection
+// has ended: the follower that executes it closes the connections of the session at once, with or
+// without the answers that they have to send.
 func endOfASessionThatHasMoved(s *linkScript) {
 	c := s.enter(s.follower(), nil)
 	s.hold()
@@ -397,9 +401,9 @@ func endOfASessionThatHasMoved(s *linkScript) {
 	s.waitsFor(1, c, c.send(end), end)
 	moved := s.enter(s.leader(), c)
 	moved.do("moved", ephemeral("/mine"))
+	c.hears("old")
+	c.hears("old")
 	s.release()
-	c.hears("old")
-	c.hears("old")
 	moved.hears("moved")
 	other := s.enter(s.leader(), nil)
 	other.do("other", rawzk.Exists("/mine", false))
