@@ -178,7 +178,7 @@ deps-model: ## install SPIN and a C compiler (Debian)
 deps-compare: ## install what the comparison needs: ZooKeeper, Curator, kazoo, etcd, Redis, databases (Debian)
 	@scripts/deps.sh zookeeper etcd redis sql
 
-bench: deps-bench ## compare docent with others, 15 min on a quiet machine; write docs/benchmarks.md
+bench: deps-bench ## compare docent with others, 20 min on a quiet machine; write docs/benchmarks.md
 	cd test/bench && go run .
 
 bench-quick: deps-bench ## the same in three minutes; print the table of targets, write nothing

@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/docent-zk/docent/internal/peers"
 	"github.com/docent-zk/docent/test/bench/peer"
+	"github.com/docent-zk/docent/test/bench/report"
 )
 
 // contender is a peer as the benchmark uses it. It must not be used by several goroutines at a
@@ -129,11 +131,30 @@ func (p *process) open(job string, j peer.Job) error {
 }
 
 func (p *process) run(job string, long time.Duration) (peer.Result, error) {
+	before := processorTime(p.cmd.Process.Pid)
 	answer, err := p.ask("ran", "run %s %d", job, long.Milliseconds())
 	if err != nil {
 		return peer.Result{}, err
 	}
-	return peer.ParseResult(answer)
+	used := processorTime(p.cmd.Process.Pid) - before
+	r, err := peer.ParseResult(answer)
+	if err == nil && used > 0 {
+		r.Figures[report.Processor] = used.Seconds()
+	}
+	return r, err
+}
+
+// processorTime returns the processor time of the threads of a process, 0 where the system does not tell.
+// A thread that ends takes its time with it.
+func processorTime(pid int) (sum time.Duration) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, file := range threads {
+		text, _ := os.ReadFile(file)
+		first, _, _ := strings.Cut(string(text), " ")
+		n, _ := strconv.ParseInt(first, 10, 64)
+		sum += time.Duration(n)
+	}
+	return sum
 }
 
 func (p *process) close(job string) error {

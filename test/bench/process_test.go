@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/test/bench/peer"
+	"github.com/docent-zk/docent/test/bench/report"
 	"github.com/docent-zk/docent/zktest"
 )
 
@@ -37,6 +39,10 @@ func TestProcessIsAPeer(t *testing.T) {
 	r, err := p.run("one", 20*time.Millisecond)
 	require.NoError(t, err)
 	require.Positive(t, r.Ops)
+	require.Positive(t, r.Figures[report.Allocated])
+	if runtime.GOOS == "linux" {
+		require.Positive(t, r.Figures[report.Processor])
+	}
 	require.NoError(t, p.close("one"))
 	_, err = p.run("one", time.Millisecond)
 	require.ErrorContains(t, err, "cannot do")

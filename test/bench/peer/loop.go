@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,15 +108,23 @@ func (l *loop) run(ctx context.Context, long time.Duration) (Result, error) {
 		})
 	}
 	ready.Wait()
-	began := time.Now()
+	allocated, began := allocations(), time.Now()
 	close(gate)
 	running.Wait()
-	sum := Result{Took: time.Since(began), Latencies: &hist.Histogram{}, Overlaps: l.overlap.Load()}
+	sum := Result{Took: time.Since(began), Latencies: &hist.Histogram{}, Overlaps: l.overlap.Load(),
+		Figures: map[string]float64{"allocated": float64(allocations() - allocated)}}
 	for _, r := range results {
 		sum.Ops += r.Ops
 		sum.Latencies.Merge(r.Latencies)
 	}
 	return sum, errors.Join(errs...)
+}
+
+// allocations returns the number of allocations of the process so far.
+func allocations() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 func (l *loop) turns(ctx context.Context, t *thread, end time.Time, r *Result) error {

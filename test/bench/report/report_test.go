@@ -15,7 +15,8 @@ import (
 // rounds returns results with the given operations in a second, whose latencies add up to it.
 func rounds(ops ...int64) (all []peer.Result) {
 	for _, n := range ops {
-		r := peer.Result{Ops: n, Took: time.Second, Latencies: &hist.Histogram{}, Figures: map[string]float64{}}
+		r := peer.Result{Ops: n, Took: time.Second, Latencies: &hist.Histogram{},
+			Figures: map[string]float64{Processor: 0.1, Allocated: 80 * float64(n)}}
 		for range n {
 			r.Latencies.Record(time.Second / time.Duration(n))
 		}
@@ -56,7 +57,9 @@ func TestTargetsAreMetOrNotOrUnknown(t *testing.T) {
 	require.Equal(t, []string{"mutex, uncontended", "p50 / floor", "≤ 1.08 ×", "", "", "", ""}, rows[1], "of disk-3")
 	require.Equal(t, []string{"mutex, uncontended", "throughput / curator", "≥ 1.00 ×", "2.00 ×", "yes", "", ""},
 		rows[2])
-	require.Equal(t, []string{"read side, uncontended", "p50 / floor", "≤ 1.15 ×", "", "", "", ""}, rows[3])
+	require.Equal(t, []string{"mutex, uncontended", "client's processor time / zk.Lock", "≤ 1.00 ×", "", "", "", ""},
+		rows[3])
+	require.Equal(t, []string{"mutex, uncontended", "allocations", "≤ 72", "80", "**no**", "", ""}, rows[4])
 	found := map[string][]string{}
 	for _, row := range rows {
 		found[row[0]+": "+row[1]] = row[3:5]
@@ -70,7 +73,8 @@ func TestPeerWithoutResultsHasAReason(t *testing.T) {
 	require.Len(t, tables, 1)
 	require.Equal(t, []string{"kazoo", "did nothing"}, tables[0].Rows[3])
 	docent := tables[0].Rows[1]
-	require.Equal(t, []string{"docent", "400", "2.50 ms", "2.50 ms", "0.80", "1.25", "2.00", "400 - 3200"}, docent)
+	require.Equal(t, []string{"docent", "400", "2.50 ms", "2.50 ms", "0.80", "1.25", "2.00", "400 - 3200",
+		"250 µs"}, docent)
 }
 
 func TestStormIsTimedFromWhenTheServerServes(t *testing.T) {

@@ -113,7 +113,7 @@ func heads(workload string) []string {
 		return []string{"peer", "p50", "p99", "p50 / floor", "p50 / Curator"}
 	}
 	return []string{"peer", "per second", "p50", "p99", "throughput / floor", "p50 / floor", "throughput / Curator",
-		"rounds from - to"}
+		"rounds from - to", "client's processor time"}
 }
 
 func (r *Report) row(workload string, s *Series) []string {
@@ -163,7 +163,8 @@ func (r *Report) numbers(workload string, s *Series) []string {
 		over = typical(ratios(s, floor, median))
 	}
 	return append([]string{rate(s.middle(throughput))}, append(latency, typical(ratios(s, floor, throughput)), over,
-		typical(ratios(s, curator, throughput)), rate(slices.Min(each))+" - "+rate(slices.Max(each)))...)
+		typical(ratios(s, curator, throughput)), rate(slices.Min(each))+" - "+rate(slices.Max(each)),
+		optional(duration, s.middle(perOperation(Processor))))...)
 }
 
 // since returns the time after which a part of the clients knew that they still held their locks,
@@ -173,6 +174,11 @@ func since(part float64) measure {
 }
 
 func operations(r peer.Result) float64 { return float64(r.Ops) }
+
+// perOperation returns a figure of each operation.
+func perOperation(name string) measure {
+	return func(r peer.Result) float64 { return r.Figures[name] / float64(r.Ops) }
+}
 
 // received returns the requests in a second while clients were idle.
 func received(r peer.Result) float64 { return r.Figures[Received] / r.Took.Seconds() }
