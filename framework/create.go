@@ -11,6 +11,7 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/internal/hooks"
 )
 
 // CreateOption is an option of a create: the kind of the node, its ACL, its parents. The names are
@@ -52,8 +53,8 @@ func Container() CreateOption { return func(c *creation) { c.container = true } 
 func TTL(d time.Duration) CreateOption {
 	return func(c *creation) {
 		c.ttl = d
-		if d < time.Millisecond || d > maxTTL {
-			c.err = invalid("time to live %v is not between 1ms and %v", d, maxTTL)
+		if d < time.Millisecond || d > hooks.MaxTTL {
+			c.err = invalid("time to live %v is not between 1ms and %v", d, hooks.MaxTTL)
 		}
 	}
 }
@@ -82,9 +83,6 @@ func ACL(acl ...zk.ACL) CreateOption { return func(c *creation) { c.acl = acl } 
 // has written since. OrSet excludes Sequential and Protected, and is an error in a transaction.
 // Curator: orSetData.
 func OrSet() CreateOption { return func(c *creation) { c.orSet = true } }
-
-// maxTTL is the limit of the servers, 40 bits of milliseconds.
-const maxTTL = (1<<40 - 1) * time.Millisecond
 
 func (o ops) creation(path string, data []byte, opts []CreateOption) creation {
 	c := creation{path: path, data: data}

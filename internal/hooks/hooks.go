@@ -2,12 +2,18 @@
 // framework and recipes set the variables when they are initialized.
 package hooks
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // MaxEnsures is how often missing directories are created again before a missing node is an error. The
 // servers delete empty containers. On busy machines, clients of servers that do so each 10 ms need more
 // than 10.
 const MaxEnsures = 100
+
+// MaxTTL is the servers' limit of a time to live, 40 bits of milliseconds.
+const MaxTTL = (1<<40 - 1) * time.Millisecond
 
 var (
 	// Client returns the bridge.Client of a *framework.Client.
