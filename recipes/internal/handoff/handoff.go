@@ -2,7 +2,6 @@ package handoff
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,10 +31,6 @@ type Lock struct {
 
 // New returns lock with a hand-off.
 func New(lock *queue.Lock, limits Limits) *Lock { return &Lock{lock, limits} }
-
-// errGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a
-// goroutine of the client.
-var errGoroutineEnded = errors.New("queue: code of the program ended the goroutine of a waiter")
 
 // localQueue is the goroutines of one client that wait for one lock, and the node that they
 // share. The node belongs to the localQueue and not to a waiter: a waiter that gives up costs
@@ -306,7 +301,7 @@ func (q *localQueue) acquire(ctx context.Context, attempt *attempt) (hold *owner
 	returned := false
 	defer func() {
 		if !returned {
-			q.failAll(q.lock.CallerError(context.Background(), errGoroutineEnded))
+			q.failAll(q.lock.CallerError(context.Background(), queue.ErrGoroutineEnded))
 		}
 	}()
 	hold, err = q.lock.Acquire(ctx, attempt)

@@ -266,9 +266,9 @@ func requestMoreLists(ctx context.Context, waiters []*waiter) {
 	}
 }
 
-// errGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a
+// ErrGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a
 // goroutine of the client.
-var errGoroutineEnded = errors.New("queue: code of the program ended the goroutine of a waiter")
+var ErrGoroutineEnded = errors.New("queue: code of the program ended the goroutine of a waiter")
 
 // waitInParallel waits until all nodes are at the front, in all queues at the same time.
 func waitInParallel(ctx context.Context, waiters []*waiter, observer Observer) (waited bool, err error) {
@@ -279,7 +279,7 @@ func waitInParallel(ctx context.Context, waiters []*waiter, observer Observer) (
 	var mu sync.Mutex
 	for _, w := range waiters {
 		running.Go(func() {
-			behind, failure := false, errGoroutineEnded
+			behind, failure := false, ErrGoroutineEnded
 			defer func() {
 				mu.Lock()
 				defer mu.Unlock()
