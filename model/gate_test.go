@@ -423,16 +423,32 @@ func (g *gate) forward() {
 	l.passLocked()
 }
 
-// deliver has the client receive the first reply or event.
-func (g *gate) deliver() {
+// deliver has the client receive the first reply or event, which is about node in the model.
+func (g *gate) deliver(node string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.paused = true
 	l := g.link
+	if g.parallel {
+		l.advanceLocked(node)
+	}
 	wasAnswer := l.replies[0].isAnswer()
 	l.deliverLocked()
 	for g.parallel && wasAnswer && len(l.replies) > 0 && l.replies[0].isAnswer() {
 		l.deliverLocked()
+	}
+}
+
+// advanceLocked puts the event of a node ahead of other events. A client that waits in all directories at the
+// same time sets its watches in any order, and after a reconnect the servers send the events in that order.
+func (l *link) advanceLocked(node string) {
+	events := slices.IndexFunc(l.replies, func(m message) bool { return !m.event })
+	if events < 0 {
+		events = len(l.replies)
+	}
+	if i := slices.IndexFunc(l.replies[:events], func(m message) bool { return m.node == node }); i > 0 {
+		m := l.replies[i]
+		l.replies = slices.Insert(slices.Delete(l.replies, i, i+1), 0, m)
 	}
 }
 

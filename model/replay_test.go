@@ -180,7 +180,7 @@ func (r *replay) step(line string) {
 		synctest.Wait()
 		r.noteCreated(kind == "create")
 	case scan("client %d receives %s %d", &c, &kind, &n):
-		r.clients[c].gate.deliver()
+		r.clients[c].gate.deliver(r.node(n))
 		synctest.Wait()
 		r.clients[c].gate.pass()
 	case scan("connection of client %d breaks", &c):
@@ -375,6 +375,14 @@ func (r *replay) number(node string) string {
 		return fmt.Sprintf(" %d", i)
 	}
 	return " " + path.Base(node)
+}
+
+// node returns the node with a number in the model, "" if there is none yet.
+func (r *replay) node(number int) string {
+	if number >= len(r.nodes) {
+		return ""
+	}
+	return r.nodes[number]
 }
 
 // set returns a set of nodes as the model prints it.
