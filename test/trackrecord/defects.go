@@ -155,6 +155,33 @@ var defects = []defect{
 		says:   "two writers of one client hold",
 	},
 	{
+		name: "hold-beside-a-hold", found: attacked, commit: "844a0dd",
+		text: "A session ended on the servers, and the events of its nodes came first. Two holds of one " +
+			"mutex in one client were valid for an instant.",
+		folder: "recipes/mutex", tests: "^TestWaiterOfTheSameClientAsksAfterADeletionThatTheClientDidNotAskFor$",
+		says: "two holds of one client are valid",
+	},
+	{
+		name: "behind-a-deleted-node", found: attacked, commit: "b6e8038",
+		text: "An acquire that ended after the node ahead was deleted, and before the servers had listed " +
+			"the queue, matched `ErrNotAcquired`, as if the lock were not free.",
+		folder: "recipes/rwlock", tests: "^TestWaiterBehindADeletedNodeIsBehindNoOther$",
+		says: "should not be in err chain",
+	},
+	{
+		name: "behind-silent-servers", found: attacked, commit: "a9bc6cc",
+		text: "An acquire with hand-off that ended while the servers were silent matched " +
+			"`ErrNotAcquired`, although no other holder was known.",
+		folder: "recipes/internal/handoff", tests: "^TestWaiterOfASilentServerIsBehindNoOther$",
+		says: "should not be in err chain",
+	},
+	{
+		name: "path-without-acl", found: read, commit: "1c5a0b1",
+		text:   "A path for which the function of `WithACL` returned no ACL was open to all clients.",
+		folder: "framework", tests: "^TestNoNodeIsCreatedWithoutAnACL$",
+		says: "An error is expected",
+	},
+	{
 		name: "negative-versions", found: read, commit: "227834b",
 		text: "A node that had been written 2^31 times could only be written without a check of its " +
 			"version.",
