@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -44,4 +45,21 @@ func TestImpossibleDirectAcquireIsNotTriedEachTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The refusal of the lease itself is no refusal of the write that counts the leases.
+func TestLeaseThatMustNotBeCreatedIsAnError(t *testing.T) {
+	path := testzk.Path(t)
+	c := testzk.Connected(t, testzk.Connect())
+	s := newSemaphore(t, c, path, 1)
+	release(t, acquire(t, s, 1))
+	_, err := c.SetACL(testzk.Context(t), path+"/leases", zk.WorldACL(zk.PermAll&^zk.PermCreate), -1)
+	require.NoError(t, err)
+	_, err = s.TryAcquire(testzk.Context(t))
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	_, err = s.Acquire(testzk.Context(t))
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	_, err = c.SetACL(testzk.Context(t), path+"/leases", zk.WorldACL(zk.PermAll), -1)
+	require.NoError(t, err)
+	release(t, acquire(t, s, 1))
 }

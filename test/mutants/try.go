@@ -37,8 +37,8 @@ var targets = []target{
 		"recipes/internal/handoff", "recipes/multilock", "recipes"}},
 	{"recipes/internal/locknode", []string{"recipes/internal/locknode", "recipes/internal/queue", "recipes/mutex",
 		"recipes/leader"}},
-	{"recipes/internal/enqueue", []string{"recipes/internal/enqueue", "recipes/mutex", "recipes/semaphore",
-		"recipes/multilock", "recipes/rwlock"}},
+	{"recipes/internal/enqueue", []string{"recipes/internal/enqueue", "recipes/internal/queue", "recipes/mutex",
+		"recipes/semaphore", "recipes/multilock", "recipes/rwlock"}},
 	{"framework/internal/conn", []string{"framework/internal/conn", "framework"}},
 }
 

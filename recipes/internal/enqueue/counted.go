@@ -14,8 +14,8 @@ import (
 // Counted is a Create that counts the children of directories as of its transaction. It writes the
 // directories behind the creates: the Stat in the reply has the number of children.
 type Counted struct {
-	Create // without After
-	Dirs   []*Dir
+	Create        // without After
+	Dirs   []*Dir // those of the nodes among them
 }
 
 // ErrRetry: the caller should try again. Something has changed between a read and the request that
@@ -44,10 +44,7 @@ func (c Counted) Do(ctx context.Context, s *framework.Session) (Created, error) 
 		case errors.Is(err, zk.ErrNoNode) && (dir != nil || isNoDirectory(err)) && attempts < bridge.MaxEnsures:
 			attempts++
 			for _, d := range c.Dirs {
-				d.set(dirState{})
-			}
-			if err := c.createDirs(ctx, s); err != nil {
-				return Created{}, err
+				d.set(dirState{}) // prepare creates what is missing
 			}
 		case errors.Is(err, zk.ErrNoAuth) && dir != nil:
 			dir.set(dirState{known: true, readOnly: true})
@@ -124,20 +121,4 @@ func (c Counted) markUsed() {
 	for _, d := range c.Dirs {
 		d.markUsed()
 	}
-}
-
-// createDirs creates the directories of the nodes. The error does not say which one is missing,
-// so all are created.
-func (c Counted) createDirs(ctx context.Context, s *framework.Session) error {
-	created := map[string]bool{}
-	for _, n := range c.Nodes {
-		if created[n.Dir] {
-			continue
-		}
-		created[n.Dir] = true
-		if err := s.CreateContainers(ctx, n.Dir); err != nil {
-			return err
-		}
-	}
-	return nil
 }

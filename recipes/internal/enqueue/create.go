@@ -96,9 +96,7 @@ func (c Create) send(
 	if len(c.Nodes)+len(c.Before)+len(c.After) == 1 {
 		n := c.Nodes[0]
 		created, err := s.CreateResult(ctx, n.path(), n.Data, n.options(opts)...)
-		if ctx.Err() == nil && !framework.IsTransient(err) {
-			created.Err = err // an answer of the servers
-		}
+		created.Err = err
 		return []framework.Result{created}, err
 	}
 	ops := slices.Clone(c.Before)

@@ -7,11 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
@@ -159,4 +161,81 @@ func TestOnlyOneHoldOfAllLocksIsReentered(t *testing.T) {
 		require.NoError(t, hold.Release())
 		require.ErrorIs(t, a.Err(), ErrNotHeld)
 	})
+}
+
+// The hold can be released between the look at the context and the new hold.
+func TestEndedHoldIsNotEntered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := (&lent{}).hold("key")
+		require.NoError(t, h.Release())
+		other, ok := h.owned.enter(h)
+		require.False(t, ok)
+		require.Nil(t, other)
+	})
+}
+
+// passing is a Handoff that passes the first hold on, and counts the requests.
+type passing struct {
+	next      *Hold // what was passed on
+	requested int
+}
+
+func (p *passing) Next(h *Hold) Decision {
+	if p.next != nil {
+		return Delete
+	}
+	p.next = h
+	return Passed
+}
+
+func (p *passing) Requested() { p.requested++ }
+func (p *passing) Ended()     {}
+
+func TestHandoffIsRequestedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, p := (&lent{}).hold("key"), &passing{}
+		h.SetHandoff(p)
+		h.owned.request()
+		h.owned.request()
+		require.Equal(t, 1, p.requested)
+		require.NoError(t, h.Release())
+		require.Nil(t, p.next)
+	})
+}
+
+// A transaction that was guarded by the hold and may still be applied needs the node to be deleted.
+func TestHoldIsPassedOnUnlessAGuardedTransactionMayStillBeApplied(t *testing.T) {
+	for name, test := range map[string]struct {
+		outcomes []error
+		passed   bool
+	}{
+		"no transaction": {nil, true},
+		"applied":        {[]error{nil}, true},
+		"refused":        {[]error{&framework.Error{Outcome: framework.NotApplied, Err: zk.ErrNoNode}}, true},
+		"unknown":        {[]error{&framework.Error{Err: zk.ErrConnectionClosed}}, false},
+		"unknown first":  {[]error{&framework.Error{Err: zk.ErrConnectionClosed}, nil}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, p := (&lent{}).hold("key"), &passing{}
+				h.SetHandoff(p)
+				for _, err := range test.outcomes {
+					done, ok := h.owned.startGuard(h)
+					require.True(t, ok)
+					done(err)
+				}
+				require.NoError(t, h.Release())
+				require.Equal(t, test.passed, p.next != nil)
+				if p.next != nil {
+					require.NoError(t, p.next.Release())
+				}
+			})
+		})
+	}
+}
+
+func TestErrorOfADeletedNodeNamesItsOwner(t *testing.T) {
+	require.EqualError(t, &nodeDeletedError{node: "/n"}, ErrNodeDeleted.Error()+": /n")
+	require.EqualError(t, &nodeDeletedError{node: "/n", owner: 0x2a},
+		ErrNodeDeleted.Error()+": /n belongs to session 0x2a now")
 }

@@ -22,15 +22,14 @@ func Reenter(ctx context.Context, key any) (*Hold, bool) {
 		return nil, false
 	}
 	other, ok := h.owned.enter(h)
-	if !ok {
-		return nil, false
-	}
-	for _, l := range h.owned.locks() {
-		if l.Key == key {
-			other.single = &l
+	if ok {
+		for _, l := range h.owned.locks() {
+			if l.Key == key {
+				other.single = &l
+			}
 		}
 	}
-	return other, true
+	return other, ok
 }
 
 func (n *nodes) carry(ctx context.Context, h *Hold) context.Context {
