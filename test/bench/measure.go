@@ -52,8 +52,7 @@ type measurer struct {
 	effort  effort
 }
 
-// measure runs the peers of a workload in turns, round by round: A B C, B C A, ... The first round
-// only warms up.
+// measure runs the peers of a workload in turns, round by round. The first round only warms up.
 func (m *measurer) measure(ctx context.Context, w workload) ([]*report.Series, error) {
 	all, opened := make([]*report.Series, len(w.entries)), make([]bool, len(w.entries))
 	for i, e := range w.entries {
@@ -65,11 +64,10 @@ func (m *measurer) measure(ctx context.Context, w workload) ([]*report.Series, e
 		}
 	}
 	for round := range 1 + m.rounds(w) {
-		for i := range w.entries {
+		for _, turn := range order(len(w.entries), round) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			turn := (i + round) % len(w.entries)
 			if all[turn].Reason == "" {
 				m.note(all[turn], m.turn(ctx, w, w.entries[turn], round, all[turn]))
 			}
@@ -81,6 +79,21 @@ func (m *measurer) measure(ctx context.Context, w workload) ([]*report.Series, e
 		}
 	}
 	return all, nil
+}
+
+// order returns the order of n peers in a round: a row of a Williams square. In n rounds each peer comes once
+// at each place and, if n is even, once behind each other peer. What a peer leaves to the servers, such as
+// data that has not reached the disk, then meets each of the others.
+func order(n, round int) []int {
+	all := make([]int, n)
+	for i := range all {
+		next := n - i/2
+		if i%2 == 1 {
+			next = (i + 1) / 2
+		}
+		all[i] = (next + round) % n
+	}
+	return all
 }
 
 // rounds returns the number of rounds after the first one, which counts if there are few.

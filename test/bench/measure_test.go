@@ -171,3 +171,24 @@ func TestAcquireIsACreateAndAListAndAHandOverTakesNoRequest(t *testing.T) {
 	r.RoundTrips = 0
 	require.Equal(t, report.Requests{Acquire: 2, Release: 1, HandOver: 0}, r)
 }
+
+func TestEachPeerComesBehindEachOther(t *testing.T) {
+	for _, n := range []int{2, 4, 6} {
+		behind, places := map[[2]int]int{}, map[[2]int]int{}
+		for round := range n {
+			all := order(n, round)
+			require.Len(t, all, n)
+			for place, peer := range all {
+				places[[2]int{place, peer}]++
+				if place > 0 {
+					behind[[2]int{all[place-1], peer}]++
+				}
+			}
+		}
+		require.Len(t, places, n*n)
+		require.Len(t, behind, n*(n-1))
+	}
+	for _, n := range []int{1, 3, 5} {
+		require.ElementsMatch(t, []int{0, 1, 2, 3, 4}[:n], order(n, 7))
+	}
+}
