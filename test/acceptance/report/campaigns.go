@@ -16,7 +16,16 @@ type campaign struct {
 }
 
 // campaigns are the longest runs of each kind.
-var campaigns = []campaign{}
+var campaigns = []campaign{
+	{
+		date: "2026-11-28", commit: "9d24e22", command: "make siege DURATION=75m SEED=1538123442", faults: 942,
+		says: "8 ensembles, 98 rounds, 30,401 grants, 34,770 additions to counters, 281,136 events of caches",
+	},
+	{
+		date: "2026-11-28", commit: "9d24e22", command: "make swarm SEEDS=8800", seeds: 8_800,
+		says: "5,209,965 requests, 148,089 holds, 134,086 simulated faults",
+	},
+}
 
 const campaignText = `
 ## The longest campaigns
