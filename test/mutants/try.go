@@ -118,6 +118,9 @@ func (r *runner) all(ctx context.Context, s *source, all scoreTable, explained m
 			wrong = append(wrong, all.write(scores))
 		}
 	}
+	if r.save {
+		wrong = append(wrong, all.write(scores)) // with what was not tried
+	}
 	return errors.Join(wrong...)
 }
 
