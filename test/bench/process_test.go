@@ -39,7 +39,7 @@ func TestProcessIsAPeer(t *testing.T) {
 	r, err := p.run("one", 20*time.Millisecond)
 	require.NoError(t, err)
 	require.Positive(t, r.Ops)
-	require.Positive(t, r.Figures[report.Allocated])
+	require.Positive(t, r.Figures[peer.Allocated])
 	if runtime.GOOS == "linux" {
 		require.Positive(t, r.Figures[report.Processor])
 	}

@@ -51,6 +51,9 @@ func (j Job) String() string {
 	return strings.Join(words, " ")
 }
 
+// Allocated is the figure of the process's allocations in a loop. Only peers in Go have it.
+const Allocated = "allocated"
+
 // Result is the measurement of a peer in one run of a job.
 type Result struct {
 	Ops       int64           // how often a lock was acquired and released

@@ -112,7 +112,7 @@ func (l *loop) run(ctx context.Context, long time.Duration) (Result, error) {
 	close(gate)
 	running.Wait()
 	sum := Result{Took: time.Since(began), Latencies: &hist.Histogram{}, Overlaps: l.overlap.Load(),
-		Figures: map[string]float64{"allocated": float64(allocations() - allocated)}}
+		Figures: map[string]float64{Allocated: float64(allocations() - allocated)}}
 	for _, r := range results {
 		sum.Ops += r.Ops
 		sum.Latencies.Merge(r.Latencies)

@@ -84,11 +84,10 @@ const (
 // Trip is the time of a round trip to a server that is far away.
 const Trip = 50 * time.Millisecond
 
-// These are figures of a peer's run.
+// These are figures that a peer does not measure itself.
 const (
 	Received  = "received"  // requests that the servers received while clients were idle
 	Processor = "processor" // processor time of the peer's process, in seconds
-	Allocated = "allocated" // allocations of the process; only peers in Go have it
 )
 
 // Counters returns the name of the workload with one number that so many clients increment all the

@@ -16,7 +16,7 @@ import (
 func rounds(ops ...int64) (all []peer.Result) {
 	for _, n := range ops {
 		r := peer.Result{Ops: n, Took: time.Second, Latencies: &hist.Histogram{},
-			Figures: map[string]float64{Processor: 0.1, Allocated: 80 * float64(n)}}
+			Figures: map[string]float64{Processor: 0.1, peer.Allocated: 80 * float64(n)}}
 		for range n {
 			r.Latencies.Record(time.Second / time.Duration(n))
 		}

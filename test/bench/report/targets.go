@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/docent-zk/docent/test/bench/hist"
+	"github.com/docent-zk/docent/test/bench/peer"
 )
 
 // Target is a target of docent.
@@ -121,7 +122,7 @@ var Targets = []Target{
 	speed("mutex", "mutex, uncontended", "docent", "curator", 1),
 	{"mutex, uncontended", "client's processor time / zk.Lock", 1, false, times,
 		ratio("mutex", "docent", "zk.Lock", perOperation(Processor))},
-	{"mutex, uncontended", "allocations", 72, false, "", number("mutex", "docent", perOperation(Allocated))},
+	{"mutex, uncontended", "allocations", 72, false, "", number("mutex", "docent", perOperation(peer.Allocated))},
 	latency("read", "read side, uncontended", "docent", "floor", 1.15),
 	latency("write", "write side, uncontended", "docent", "floor", 1.15),
 	speed("semaphore", "semaphore, uncontended", "docent", "curator", 3.5),
