@@ -442,13 +442,15 @@ func (g *gate) deliver(node string) {
 // advanceLocked puts the event of a node ahead of other events. A client that waits in all directories at the
 // same time sets its watches in any order, and after a reconnect the servers send the events in that order.
 func (l *link) advanceLocked(node string) {
-	events := slices.IndexFunc(l.replies, func(m message) bool { return !m.event })
-	if events < 0 {
-		events = len(l.replies)
-	}
-	if i := slices.IndexFunc(l.replies[:events], func(m message) bool { return m.node == node }); i > 0 {
-		m := l.replies[i]
-		l.replies = slices.Insert(slices.Delete(l.replies, i, i+1), 0, m)
+	for i, m := range l.replies {
+		switch {
+		case !m.event:
+			return
+		case m.node == node:
+			copy(l.replies[1:], l.replies[:i])
+			l.replies[0] = m
+			return
+		}
 	}
 }
 

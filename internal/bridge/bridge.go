@@ -95,6 +95,9 @@ type ReadKind = hooks.ReadKind
 // as package framework does with missing parents.
 const MaxEnsures = hooks.MaxEnsures
 
+// MaxTTL is the servers' limit of a time to live.
+const MaxTTL = hooks.MaxTTL
+
 // The kinds of reads.
 const (
 	ReadData     = hooks.ReadData     // as framework.Session.Get

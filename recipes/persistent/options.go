@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/internal/hooks"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/option"
 	"github.com/docent-zk/docent/recipes/internal/nodeshape"
 )
@@ -139,8 +139,8 @@ func WithContainer() Option { return mode(containerMode) }
 // PersistentTtlNode, which writes a child instead.
 func WithTTL(d time.Duration) Option {
 	return func(c *config) error {
-		if d < time.Millisecond || d > hooks.MaxTTL {
-			return fmt.Errorf("WithTTL: %v is not between 1ms and %v", d, hooks.MaxTTL)
+		if d < time.Millisecond || d > bridge.MaxTTL {
+			return fmt.Errorf("WithTTL: %v is not between 1ms and %v", d, bridge.MaxTTL)
 		}
 		c.ttl = d
 		return mode(ttlMode)(c)

@@ -120,9 +120,12 @@ func (warner *waitWarner) warn() {
 	fields := []zap.Field{zap.Duration("waited", time.Since(warner.began).Round(time.Millisecond))}
 	if err != nil {
 		fields = append(fields, zap.Error(err))
-	} else if fields = append(fields, zap.Object("first", first)); warner.reporter.isOwn(warner.ctx, first) {
-		fields = append(fields, zap.String("hint",
-			"this node is of the same client: an acquire in a hold needs the context of that hold"))
+	} else {
+		fields = append(fields, zap.Object("first", first))
+		if warner.reporter.isOwn(warner.ctx, first) {
+			fields = append(fields, zap.String("hint",
+				"this node is of the same client: an acquire in a hold needs the context of that hold"))
+		}
 	}
 	if warner.ctx.Err() == nil { // else the wait has ended
 		warner.reporter.lock.Log.Warn("still waiting", fields...)
