@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -149,8 +150,9 @@ func (m *majority) run(ctx context.Context, server Redis, s *script, owner strin
 	return s.run(ctx, server, m.keys, owner, m.c.ttl(), "", int64(0))
 }
 
-// count counts the votes for an owner until they are a majority, or cannot become one any more.
-func (m *majority) count(votes <-chan vote, isFor func(owner string) bool) (won bool, other string, err error) {
+// count counts the votes until those that judge accepts are a majority, or cannot become one any more.
+// An error of judge means that the vote does not count.
+func (m *majority) count(votes <-chan vote, judge func(owner string) (bool, error)) (won bool, other string, err error) {
 	timer := time.NewTimer(m.within())
 	defer timer.Stop()
 	var yes, no int
@@ -158,10 +160,14 @@ func (m *majority) count(votes <-chan vote, isFor func(owner string) bool) (won 
 	for need := len(m.servers)/2 + 1; yes < need && no+len(errs) <= len(m.servers)-need; {
 		select {
 		case v := <-votes:
+			accepted, err := false, v.err
+			if err == nil {
+				accepted, err = judge(v.owner)
+			}
 			switch {
-			case v.err != nil:
-				errs = append(errs, v.err)
-			case isFor(v.owner):
+			case err != nil:
+				errs = append(errs, err)
+			case accepted:
 				yes++
 			default:
 				no, other = no+1, v.owner
@@ -178,7 +184,12 @@ func (m *majority) count(votes <-chan vote, isFor func(owner string) bool) (won 
 	}
 	// An error that may pass hides the others: a later try may succeed.
 	slices.SortStableFunc(errs, func(a, b error) int { return passesFirst(a) - passesFirst(b) })
-	return false, other, fmt.Errorf("%d of %d servers have not answered: %w", len(errs), len(m.servers), errs[0])
+	return false, other, fmt.Errorf("%d of %d servers have not voted: %w", len(errs), len(m.servers), errs[0])
+}
+
+// ownerIs accepts the votes that name an owner.
+func ownerIs(owner string) func(string) (bool, error) {
+	return func(got string) (bool, error) { return got == owner, nil }
 }
 
 func passesFirst(err error) int {
@@ -188,10 +199,14 @@ func passesFirst(err error) int {
 	return 0
 }
 
+var errEarlierTry = errors.New("the server still has the key of an earlier try")
+
 // acquire uses another value for each try, so that what a try did late does not belong to the next one.
-// A try that fails unlocks each server after its answer.
+// A try that fails unlocks each server after its answer. Until then the key of that try is no answer to
+// the next one: no other client has the lock.
 func (m *majority) acquire(ctx context.Context, owner string, _ bool) (grant, error) {
-	owner += "/" + rand.Text()[:8]
+	tries := owner + "/"
+	owner = tries + rand.Text()[:8]
 	won, decided := false, make(chan struct{})
 	votes := m.ask(ctx, takeScript, owner, func(server Redis) {
 		if <-decided; !won {
@@ -200,7 +215,15 @@ func (m *majority) acquire(ctx context.Context, owner string, _ bool) (grant, er
 	})
 	defer close(decided)
 	var err error
-	won, _, err = m.count(votes, func(before string) bool { return before == "" || before == owner })
+	won, _, err = m.count(votes, func(before string) (bool, error) {
+		switch {
+		case before == "" || before == owner:
+			return true, nil
+		case strings.HasPrefix(before, tries):
+			return false, errEarlierTry
+		}
+		return false, nil
+	})
 	if !won {
 		return grant{left: -1}, err
 	}
@@ -210,7 +233,7 @@ func (m *majority) acquire(ctx context.Context, owner string, _ bool) (grant, er
 // renew does not set the key again on a server that has lost it: that could come after the release.
 func (m *majority) renew(ctx context.Context, owner string) (string, error) {
 	votes := m.ask(ctx, renewScript, owner, func(Redis) {})
-	won, other, err := m.count(votes, func(before string) bool { return before == owner })
+	won, other, err := m.count(votes, ownerIs(owner))
 	if won {
 		return owner, nil
 	}
@@ -219,6 +242,6 @@ func (m *majority) renew(ctx context.Context, owner string) (string, error) {
 
 func (m *majority) release(ctx context.Context, owner string) (bool, error) {
 	votes := m.ask(ctx, dropScript, owner, func(Redis) {})
-	ours, _, err := m.count(votes, func(deleted string) bool { return deleted == "1" })
+	ours, _, err := m.count(votes, ownerIs("1"))
 	return ours, err
 }

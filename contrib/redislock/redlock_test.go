@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,7 +190,7 @@ func TestRedlockWithServersThatAreKilled(t *testing.T) {
 	defer cancel()
 	_, err = b.Acquire(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "3 of 5 servers have not answered")
+	require.ErrorContains(t, err, "3 of 5 servers have not voted")
 	servers[2].start()
 	require.NoError(t, acquire(t, b).Release())
 }
@@ -254,6 +255,24 @@ func TestRedlockWithAServerThatReturnsWithoutItsKeys(t *testing.T) {
 		require.ErrorIs(t, first.Err(), recipes.ErrForeignLost)
 		require.NoError(t, second.Release())
 		a.setCut(false)
+	})
+}
+
+// The answers of the first try come too late, and its keys are still there for the second one.
+func TestRedlockAfterATryOfItsOwn(t *testing.T) {
+	bubbleRedlock(t, func(t *testing.T, servers []*fake, a, b *redlockPeer) {
+		for _, l := range a.links {
+			var late atomic.Bool
+			l.fault = func(_ context.Context, answer bool) error {
+				if answer && late.CompareAndSwap(false, true) {
+					time.Sleep(ttl / 8) // a server has ttl / 10
+				}
+				return nil
+			}
+		}
+		hold, err := a.TryAcquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Release())
 	})
 }
 

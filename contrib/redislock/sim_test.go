@@ -161,6 +161,44 @@ func simulate(t *testing.T, k kind, seed uint64) int {
 	return m.wins
 }
 
+// A client that is alone finds the lock free, whatever became of its own requests before.
+func TestSimulatedFaultsOfALoneClient(t *testing.T) {
+	alone := map[string]func(*testing.T, func(context.Context, bool) error) *redislock.Lock{
+		"redlock": func(t *testing.T, fault func(context.Context, bool) error) *redislock.Lock {
+			return newRedlockPeer(t, newFakes(), fault).Lock
+		},
+	}
+	for name, k := range kinds {
+		alone[name] = func(t *testing.T, fault func(context.Context, bool) error) *redislock.Lock {
+			return k.exclusive(t, simClient(t, &link{fake: newFake(), fault: fault}), "lock")
+		}
+	}
+	for name, newLock := range alone {
+		for seed := range seeds(t) {
+			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					trouble := &faults{random: rand.New(rand.NewPCG(seed, 1))}
+					simulateAlone(t, newLock(t, trouble.fault))
+					trouble.stop()
+				})
+			})
+		}
+	}
+}
+
+func simulateAlone(t *testing.T, lock *redislock.Lock) {
+	const tries = 50
+	for range tries {
+		hold, err := lock.TryAcquire(t.Context())
+		require.NoError(t, err)
+		err = hold.Release()
+		if err != nil && !errors.Is(err, recipes.ErrForeignLost) {
+			require.ErrorIs(t, err, recipes.ErrReleasePending)
+		}
+		time.Sleep(3 * ttl) // what was late has arrived, and has expired if nothing deletes it
+	}
+}
+
 func simulateOne(lock *redislock.Lock, k kind, i int, cut func(bool), m *monitor, random *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Int64N(int64(4*ttl))))
 	defer cancel()
