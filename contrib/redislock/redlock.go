@@ -150,9 +150,16 @@ func (m *majority) run(ctx context.Context, server Redis, s *script, owner strin
 	return s.run(ctx, server, m.keys, owner, m.c.ttl(), "", int64(0))
 }
 
-// count counts the votes until those that judge accepts are a majority, or cannot become one any more.
-// An error of judge means that the vote does not count.
-func (m *majority) count(votes <-chan vote, judge func(owner string) (bool, error)) (won bool, other string, err error) {
+// judge reports whether a vote is for an owner. An error means that it does not count.
+type judge func(owner string) (bool, error)
+
+// ownerIs accepts the votes that name an owner.
+func ownerIs(owner string) judge {
+	return func(got string) (bool, error) { return got == owner, nil }
+}
+
+// count counts the votes until those that accept accepts are a majority, or cannot become one any more.
+func (m *majority) count(votes <-chan vote, accept judge) (won bool, other string, err error) {
 	timer := time.NewTimer(m.within())
 	defer timer.Stop()
 	var yes, no int
@@ -162,7 +169,7 @@ func (m *majority) count(votes <-chan vote, judge func(owner string) (bool, erro
 		case v := <-votes:
 			accepted, err := false, v.err
 			if err == nil {
-				accepted, err = judge(v.owner)
+				accepted, err = accept(v.owner)
 			}
 			switch {
 			case err != nil:
@@ -185,11 +192,6 @@ func (m *majority) count(votes <-chan vote, judge func(owner string) (bool, erro
 	// An error that may pass hides the others: a later try may succeed.
 	slices.SortStableFunc(errs, func(a, b error) int { return passesFirst(a) - passesFirst(b) })
 	return false, other, fmt.Errorf("%d of %d servers have not voted: %w", len(errs), len(m.servers), errs[0])
-}
-
-// ownerIs accepts the votes that name an owner.
-func ownerIs(owner string) func(string) (bool, error) {
-	return func(got string) (bool, error) { return got == owner, nil }
 }
 
 func passesFirst(err error) int {
