@@ -158,7 +158,7 @@ func ownerIs(owner string) judge {
 	return func(got string) (bool, error) { return got == owner, nil }
 }
 
-// count counts the votes until those that accept accepts are a majority, or cannot become one any more.
+// count counts votes until those for the owner are a majority, or cannot become one any more.
 func (m *majority) count(votes <-chan vote, accept judge) (won bool, other string, err error) {
 	timer := time.NewTimer(m.within())
 	defer timer.Stop()
