@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"slices"
 	"time"
 
 	"github.com/docent-zk/docent/test/bench/peer"
@@ -81,17 +82,25 @@ func (m *measurer) measure(ctx context.Context, w workload) ([]*report.Series, e
 	return all, nil
 }
 
-// order returns the order of n peers in a round: a row of a Williams square. In n rounds each peer comes once
-// at each place and, if n is even, once behind each other peer. What a peer leaves to the servers, such as
-// data that has not reached the disk, then meets each of the others.
+// order returns the order of n peers in a round: a row of a Williams square, and if n is odd, that row
+// backwards in the round after it. In n rounds, or 2n if n is odd, each peer comes equally often at each
+// place, and behind each other peer. What a peer leaves to the servers, such as data that has not reached
+// the disk, then meets each of the others.
 func order(n, round int) []int {
+	row, backwards := round, false
+	if n%2 == 1 {
+		row, backwards = round/2, round%2 == 1
+	}
 	all := make([]int, n)
 	for i := range all {
 		next := n - i/2
 		if i%2 == 1 {
 			next = (i + 1) / 2
 		}
-		all[i] = (next + round) % n
+		all[i] = (next + row) % n
+	}
+	if backwards {
+		slices.Reverse(all)
 	}
 	return all
 }
