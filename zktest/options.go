@@ -30,7 +30,7 @@ type Option func(*config) error
 func WithCompat(v Compat) Option {
 	return func(c *config) error {
 		if v != V39 && v != V38 {
-			return fmt.Errorf("compat %d: want V39 or V38", v)
+			return fmt.Errorf("WithCompat(%d): want V39 or V38", v)
 		}
 		c.compat = v
 		return nil
@@ -42,7 +42,7 @@ func WithCompat(v Compat) Option {
 func WithTick(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Millisecond {
-			return fmt.Errorf("tick %v: want 1ms or more", d)
+			return fmt.Errorf("WithTick(%v): want 1ms or more", d)
 		}
 		c.tick = d
 		return nil
@@ -55,7 +55,7 @@ func WithTick(d time.Duration) Option {
 func WithSessionTimeouts(least, most time.Duration) Option {
 	return func(c *config) error {
 		if least < time.Millisecond || most < least {
-			return fmt.Errorf("session timeouts %v to %v: want 1ms or more, the smaller first", least, most)
+			return fmt.Errorf("WithSessionTimeouts(%v, %v): want 1ms or more, the smaller first", least, most)
 		}
 		c.least, c.most = least, most
 		return nil
@@ -110,10 +110,10 @@ func WithConfig(name, value string) Option {
 	return func(c *config) error {
 		set, ok := settings[strings.TrimPrefix(name, "zookeeper.")]
 		if !ok {
-			return fmt.Errorf("%s=%s: no such setting", name, value)
+			return fmt.Errorf("WithConfig: %s=%s: no such setting", name, value)
 		}
 		if err := set(c, value); err != nil {
-			return fmt.Errorf("%s=%s: %w", name, value, err)
+			return fmt.Errorf("WithConfig: %s=%s: %w", name, value, err)
 		}
 		return nil
 	}

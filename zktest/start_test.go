@@ -36,7 +36,7 @@ func (f *fakeTB) end() {
 func TestStartFailsTheTest(t *testing.T) {
 	tb := &fakeTB{}
 	require.Nil(t, zktest.Start(tb, zktest.WithTick(0)))
-	require.Equal(t, "zktest: tick 0s: want 1ms or more", tb.fatal)
+	require.Equal(t, "zktest: WithTick(0s): want 1ms or more", tb.fatal)
 	require.Empty(t, tb.cleanups)
 }
 

@@ -106,7 +106,7 @@ func parseStatus(answer string) (status, error) {
 func (s *Server) recognize(ctx context.Context) error {
 	answer, err := s.ask(ctx, "conf")
 	if err == nil && !strings.Contains(answer, "dataDir="+s.dataDir()) {
-		return errors.New("somebody else answers on its port")
+		return errors.New("another server answers on its port")
 	}
 	return err
 }

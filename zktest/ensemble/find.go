@@ -27,7 +27,7 @@ type Distribution struct {
 
 func (d Distribution) validate() error {
 	if d.Java == "" || len(d.ClassPath) == 0 {
-		return fmt.Errorf("distribution %+v: want Java and a class path", d)
+		return fmt.Errorf("WithDistribution(%+v): want Java and a class path", d)
 	}
 	return nil
 }

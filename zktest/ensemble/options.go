@@ -44,7 +44,7 @@ func (l linker) address(from, to int, addr string) string {
 func WithTick(tick time.Duration) Option {
 	return func(c *config) error {
 		if tick < time.Millisecond {
-			return fmt.Errorf("tick %v: want 1ms or more", tick)
+			return fmt.Errorf("WithTick(%v): want 1ms or more", tick)
 		}
 		c.tick = tick
 		return nil
@@ -56,7 +56,7 @@ func WithTick(tick time.Duration) Option {
 func WithSessionTimeouts(least, most time.Duration) Option {
 	return func(c *config) error {
 		if least < time.Millisecond || most < least {
-			return fmt.Errorf("session timeouts %v to %v: want 1ms or more, the smaller first", least, most)
+			return fmt.Errorf("WithSessionTimeouts(%v, %v): want 1ms or more, the smaller first", least, most)
 		}
 		c.minSession, c.maxSession = least, most
 		return nil
@@ -67,7 +67,7 @@ func WithSessionTimeouts(least, most time.Duration) Option {
 // own. The server ignores unknown names.
 func WithConfig(name, value string) Option {
 	return func(c *config) error {
-		line, err := configLine(name, value)
+		line, err := configLine("WithConfig", name, value)
 		c.lines = append(c.lines, line)
 		return err
 	}
@@ -80,9 +80,9 @@ func WithConfig(name, value string) Option {
 func WithServerConfig(id int, name, value string) Option {
 	return func(c *config) error {
 		if id < 1 || id > c.servers {
-			return fmt.Errorf("config of server %d: there are %d", id, c.servers)
+			return fmt.Errorf("WithServerConfig: server %d: there are %d", id, c.servers)
 		}
-		line, err := configLine(name, value)
+		line, err := configLine("WithServerConfig", name, value)
 		if c.own == nil {
 			c.own = map[int][]string{}
 		}
@@ -91,10 +91,10 @@ func WithServerConfig(id int, name, value string) Option {
 	}
 }
 
-// configLine returns a line of zoo.cfg.
-func configLine(name, value string) (string, error) {
+// configLine returns a line of zoo.cfg for an option.
+func configLine(option, name, value string) (string, error) {
 	if name == "" || strings.ContainsAny(name, "=\n") || strings.Contains(value, "\n") {
-		return "", fmt.Errorf("config %q, %q: want a name and a value of one line", name, value)
+		return "", fmt.Errorf("%s: %q, %q: want a name and a value of one line", option, name, value)
 	}
 	return name + "=" + value, nil
 }
@@ -105,7 +105,7 @@ func configLine(name, value string) (string, error) {
 func WithProperty(key, value string) Option {
 	return func(c *config) error {
 		if key == "" || strings.Contains(key, "=") {
-			return fmt.Errorf("property %q: not a key", key)
+			return fmt.Errorf("WithProperty: %q is not a key", key)
 		}
 		c.properties = append(c.properties, property{key, value})
 		return nil
@@ -120,10 +120,10 @@ func WithProperty(key, value string) Option {
 func WithServerEnvironment(id int, name, value string) Option {
 	return func(c *config) error {
 		if id < 1 || id > c.servers {
-			return fmt.Errorf("environment of server %d: there are %d", id, c.servers)
+			return fmt.Errorf("WithServerEnvironment: server %d: there are %d", id, c.servers)
 		}
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
-			return fmt.Errorf("environment %q, %q: want a name and a value without a zero byte", name, value)
+			return fmt.Errorf("WithServerEnvironment: %q, %q: want a name and a value without a zero byte", name, value)
 		}
 		if c.environment == nil {
 			c.environment = map[int][]string{}
@@ -148,7 +148,7 @@ func WithDistribution(d Distribution) Option {
 func WithQuorumLink(link func(from, to int, addr string) string) Option {
 	return func(c *config) error {
 		if link == nil {
-			return fmt.Errorf("quorum link: nil")
+			return fmt.Errorf("WithQuorumLink: nil")
 		}
 		c.quorumLink = link
 		return nil
@@ -167,7 +167,7 @@ func WithQuorumLink(link func(from, to int, addr string) string) Option {
 func WithElectionLink(link func(from, to int, addr string) string) Option {
 	return func(c *config) error {
 		if link == nil {
-			return fmt.Errorf("election link: nil")
+			return fmt.Errorf("WithElectionLink: nil")
 		}
 		c.electionLink = link
 		return nil

@@ -55,7 +55,7 @@ func newOwnership(r resource) *ownership {
 	return &ownership{resource: r, begun: time.Now(), requested: make(chan struct{})}
 }
 
-// newHoldLocked returns another hold of what o owns. The caller holds o.mu, or nobody else knows o yet.
+// newHoldLocked returns another hold of what o owns. The caller holds o.mu, or o is new.
 func (o *ownership) newHoldLocked() *Hold {
 	h := &Hold{owned: o, done: make(chan struct{})}
 	o.holds = append(o.holds, h)

@@ -65,14 +65,14 @@ func (c driverClient) children(_ context.Context, path string) (int, error) {
 }
 
 var (
-	anybody = zk.WorldACL(zk.PermAll)
+	openACL = zk.WorldACL(zk.PermAll)
 	address = []byte("192.168.1.10") // the data of the nodes of Curator's locks, and so of docent's
 )
 
 func (c driverClient) lock(kind, path string) (lock, error) {
 	switch {
 	case c.locks && kind == "mutex":
-		return driverLock{zk.NewLock(c.Conn, path, anybody), c.Conn, path}, nil
+		return driverLock{zk.NewLock(c.Conn, path, openACL), c.Conn, path}, nil
 	case !c.locks && kind == "mutex":
 		return &bareNode{c.Conn, path, ""}, c.parents(path)
 	case !c.locks && kind == "multi":
@@ -88,7 +88,7 @@ func (c driverClient) parents(paths ...string) error {
 			if i == 0 || (path + "/")[i] != '/' {
 				continue
 			}
-			if _, err := c.Create(path[:i], nil, 0, anybody); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			if _, err := c.Create(path[:i], nil, 0, openACL); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 				return err
 			}
 		}
@@ -100,7 +100,7 @@ func (c driverClient) create(path string) error {
 	if err := c.parents(path[:strings.LastIndex(path, "/")]); err != nil {
 		return err
 	}
-	_, err := c.Create(path, nil, zk.FlagEphemeral, anybody)
+	_, err := c.Create(path, nil, zk.FlagEphemeral, openACL)
 	return err
 }
 
@@ -157,7 +157,7 @@ type bareNode struct {
 }
 
 func (n *bareNode) acquire(context.Context) (err error) {
-	n.node, err = n.conn.Create(n.path+prefix, address, zk.FlagEphemeral|zk.FlagSequence, anybody)
+	n.node, err = n.conn.Create(n.path+prefix, address, zk.FlagEphemeral|zk.FlagSequence, openACL)
 	return err
 }
 
@@ -175,7 +175,7 @@ func (n *bareNodes) acquire(context.Context) error {
 	var creates []any
 	for _, path := range n.paths {
 		creates = append(creates, &zk.CreateRequest{
-			Path: path + prefix, Data: address, Acl: anybody, Flags: zk.FlagEphemeral | zk.FlagSequence,
+			Path: path + prefix, Data: address, Acl: openACL, Flags: zk.FlagEphemeral | zk.FlagSequence,
 		})
 	}
 	results, err := n.conn.Multi(creates...)
