@@ -69,6 +69,7 @@ func TestInvalidCallsAreErrors(t *testing.T) {
 	cancel(why)
 	var none context.Context
 
+	require.Equal(t, []string{"/leader", "/leader"}, []string{e.Path(), l.Path()})
 	require.ErrorContains(t, e.Run(t.Context(), nil), "nil function")
 	require.ErrorIs(t, e.Run(none, lead), framework.ErrNilContext)
 	require.ErrorIs(t, e.Run(ended, lead), why)
@@ -82,6 +83,7 @@ func TestInvalidCallsAreErrors(t *testing.T) {
 		require.ErrorIs(t, zero.Run(t.Context(), lead), framework.ErrZeroValue)
 		require.Nil(t, zero.Term())
 		require.False(t, zero.Interrupt())
+		require.Empty(t, zero.Path())
 	}
 	for _, zero := range []*leader.Latch{{}} {
 		require.ErrorIs(t, zero.Start(t.Context()), framework.ErrZeroValue)
@@ -90,6 +92,7 @@ func TestInvalidCallsAreErrors(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrZeroValue)
 		require.Nil(t, zero.Term())
 		zero.Listen(func(leader.Change) {})()
+		require.Empty(t, zero.Path())
 	}
 	require.Panics(t, func() { l.Listen(nil) })
 

@@ -51,7 +51,13 @@ func newCandidate(c *framework.Client, recipe, path string, rules queue.Rules, c
 	return cand, nil
 }
 
-func (c *candidate) path() string { return c.lock.Paths[0] }
+// Path returns the path of the election, and "" for the zero value.
+func (c *candidate) Path() string {
+	if c == nil {
+		return ""
+	}
+	return c.lock.Paths[0]
+}
 
 // untilLeading waits until the candidate leads. It repeats attempts that fail with an error that
 // may pass by itself. It fails when ctx ends, and with any other error.

@@ -110,7 +110,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	for failures := 0; ; {
 		t, err := e.untilLeading(ctx)
 		if err != nil {
-			return fmt.Errorf("run %s: %w", e.path(), err)
+			return fmt.Errorf("run %s: %w", e.Path(), err)
 		}
 		begun := time.Now()
 		led, end, err := e.runLead(ctx, t, lead)
@@ -133,7 +133,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		failures = min(failures+1, maxDoublings)
 		e.log.Warn("leader function failed: enqueueing again", zap.Error(err), zap.Duration("pause", wait))
 		if err := e.pause(ctx, wait); err != nil {
-			return fmt.Errorf("run %s: %w", e.path(), err)
+			return fmt.Errorf("run %s: %w", e.Path(), err)
 		}
 	}
 }
@@ -176,9 +176,9 @@ func (e *Election) end() {
 func (e *Election) endError(ctx context.Context, err error) error {
 	reason := ctxerr.Of(ctx)
 	if err == nil || errors.Is(reason, err) { // err adds nothing. One that matches reason may add something
-		return fmt.Errorf("run %s: %w", e.path(), reason)
+		return fmt.Errorf("run %s: %w", e.Path(), reason)
 	}
-	return fmt.Errorf("run %s: %w: %w", e.path(), reason, err)
+	return fmt.Errorf("run %s: %w: %w", e.Path(), reason, err)
 }
 
 // leadEnd says how a call of lead ended.

@@ -96,7 +96,7 @@ func (l *Latch) Start(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	if !bridge.Of(l.client).Go(func() { l.run(ctx) }) {
 		stop()
-		return fmt.Errorf("start %s: %w", l.path(), framework.ErrClosed)
+		return fmt.Errorf("start %s: %w", l.Path(), framework.ErrClosed)
 	}
 	l.stop = stop
 	return nil
@@ -209,7 +209,7 @@ func (l *Latch) Await(ctx context.Context) (*Term, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("await %s: %w", l.path(), ctxerr.Of(ctx))
+			return nil, fmt.Errorf("await %s: %w", l.Path(), ctxerr.Of(ctx))
 		}
 	}
 }
@@ -236,13 +236,13 @@ func (l *Latch) awaited(before int) (*Term, <-chan struct{}, error) {
 func (l *Latch) awaitErrLocked(before int) error {
 	switch {
 	case l.end != nil:
-		return fmt.Errorf("await %s: %w", l.path(), l.end)
+		return fmt.Errorf("await %s: %w", l.Path(), l.end)
 	case l.closed:
-		return fmt.Errorf("await %s: %w", l.path(), ErrLatchClosed)
+		return fmt.Errorf("await %s: %w", l.Path(), ErrLatchClosed)
 	case l.stop == nil:
-		return fmt.Errorf("await %s: %w", l.path(), ErrNotStarted)
+		return fmt.Errorf("await %s: %w", l.Path(), ErrNotStarted)
 	case l.times > before:
-		return fmt.Errorf("await %s: %w", l.path(), l.refused)
+		return fmt.Errorf("await %s: %w", l.Path(), l.refused)
 	}
 	return nil
 }
