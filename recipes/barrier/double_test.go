@@ -395,10 +395,12 @@ func TestLeaveThatTimesOut(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		all := clients(t, srv, 3)
 		entries := returned(members(t, all, 3))
-		for _, e := range entries[:2] {
+		for left, e := range entries[:2] {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			begun := time.Now()
-			require.ErrorIs(t, e.Leave(ctx), context.DeadlineExceeded)
+			err := e.Leave(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, fmt.Sprintf("leave double barrier /barrier: had seen %d other members inside: ", 2-left))
 			require.Less(t, time.Since(begun), 2*time.Second)
 			cancel()
 			require.ErrorIs(t, e.Err(), barrier.ErrLeft)

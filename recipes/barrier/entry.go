@@ -161,43 +161,48 @@ func (e *Entry) Leave(ctx context.Context) error {
 // is the last, and the others delete theirs and wait for the lowest.
 func (e *Entry) depart(ctx context.Context) error {
 	for {
-		watch, err := queue.RetryInSession(ctx, e.member.session, e.departStep)
-		if err != nil || watch == nil {
+		rest, err := queue.RetryInSession(ctx, e.member.session, e.departStep)
+		if err != nil || rest.members == 0 {
 			return err
 		}
-		if err := e.member.await(ctx, watch, nil); err != nil {
-			return err
+		if err := e.member.await(ctx, rest.watch, nil); err != nil {
+			return fmt.Errorf("had seen %d other members inside: %w", rest.members, err)
 		}
 	}
 }
 
-// departStep makes the next requests. It returns a watch for the member to wait for, or nil when all
-// have left.
-func (e *Entry) departStep(ctx context.Context) (*framework.Watch, error) {
+// rest is what a member that leaves waits for.
+type rest struct {
+	members int              // that have not left
+	watch   *framework.Watch // of one of them; nil if there is none
+}
+
+// departStep makes the next requests. It returns what the member waits for.
+func (e *Entry) departStep(ctx context.Context) (rest, error) {
 	m := e.member
 	for {
 		others, here, err := e.present(ctx)
 		if err == nil && len(others) == 0 {
 			left, err := e.finish(ctx, here)
 			if left || err != nil {
-				return nil, err
+				return rest{}, err
 			}
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return rest{}, err
 		}
 		awaited := others[0]
 		if here && m.name < others[0] {
 			awaited = others[len(others)-1]
 		} else if here {
 			if err := e.deleteNode(ctx); err != nil {
-				return nil, err
+				return rest{}, err
 			}
 		}
 		_, _, watch, err := m.session.GetW(ctx, m.child(awaited))
 		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
-			return watch, err
+			return rest{len(others), watch}, err
 		}
 	}
 }
