@@ -33,12 +33,14 @@ func TestBadOptionsAreErrorsThatNameTheValue(t *testing.T) {
 		"negative number":    {config("maxClientCnxns", "-1"), "zktest: WithConfig: maxClientCnxns=-1"},
 		"too many":           {config("maxClientCnxns", "4294967296"), "zktest: WithConfig: maxClientCnxns=4294967296"},
 		"no milliseconds":    {config("tickTime", "1s"), "zktest: WithConfig: tickTime=1s"},
-		"no boolean":         {config("extendedTypesEnabled", "maybe"), "zktest: WithConfig: extendedTypesEnabled=maybe"},
-		"no quota boolean":   {config("enforceQuota", ""), "zktest: WithConfig: enforceQuota="},
-		"no other boolean":   {config("readonlymode.enabled", "on"), "zktest: WithConfig: readonlymode.enabled=on"},
-		"no provider":        {config("authProvider.1", "x"), "zktest: WithConfig: authProvider.1=x: no such setting"},
-		"no port":            {zktest.WithListener("127.0.0.1"), "127.0.0.1"},
-		"no such port":       {zktest.WithListener("127.0.0.1:99999"), "99999"},
+		"no boolean": {
+			config("extendedTypesEnabled", "maybe"), "zktest: WithConfig: extendedTypesEnabled=maybe",
+		},
+		"no quota boolean": {config("enforceQuota", ""), "zktest: WithConfig: enforceQuota="},
+		"no other boolean": {config("readonlymode.enabled", "on"), "zktest: WithConfig: readonlymode.enabled=on"},
+		"no provider":      {config("authProvider.1", "x"), "zktest: WithConfig: authProvider.1=x: no such setting"},
+		"no port":          {zktest.WithListener("127.0.0.1"), "127.0.0.1"},
+		"no such port":     {zktest.WithListener("127.0.0.1:99999"), "99999"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
