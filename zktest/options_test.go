@@ -28,7 +28,7 @@ func TestBadOptionsAreErrorsThatNameTheValue(t *testing.T) {
 		},
 		"least above most":   {config("minSessionTimeout", "7200000"), "zktest: session timeouts 2h0m0s to 1h0m0s"},
 		"unknown":            {config("nosuch", "1"), "zktest: WithConfig: nosuch=1: no such setting"},
-		"unknown, qualified": {config("zookeeper.nosuch", "1"), "zktest: WithConfig: zookeeper.nosuch=1: no such setting"},
+		"unknown, qualified": {config("zookeeper.nosuch", "1"), "WithConfig: zookeeper.nosuch=1: no such setting"},
 		"no number":          {config("jute.maxbuffer", "many"), "zktest: WithConfig: jute.maxbuffer=many"},
 		"negative number":    {config("maxClientCnxns", "-1"), "zktest: WithConfig: maxClientCnxns=-1"},
 		"too many":           {config("maxClientCnxns", "4294967296"), "zktest: WithConfig: maxClientCnxns=4294967296"},
