@@ -17,6 +17,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/recipes/cache"
+	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
@@ -27,6 +28,7 @@ const (
 	simFaults   = 25
 	simChanges  = 60
 	simDeepest  = 3
+	simLate     = 8
 	simChildren = 3
 )
 
@@ -51,7 +53,12 @@ func TestSimulatedCache(t *testing.T) {
 
 func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int) {
 	all := sim.Ensemble(srv, random, followers)
-	client := simClient(t, srv, random, "c0", all)
+	var retries []framework.Option
+	if random.IntN(2) == 0 {
+		retries = append(retries, framework.WithRetry(retry.Once(simTimeout/4))) // the caches go on
+		loseWatches(srv, random)
+	}
+	client := simClient(t, srv, random, "c0", all, retries...)
 	writer := simClient(t, srv, random, "writer", all)
 	forgetWatches(srv, random)
 	if random.IntN(3) == 0 {
@@ -81,6 +88,9 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 	below, err := cache.New(client, "/a/n0", opts...)
 	require.NoError(t, err)
 	t.Cleanup(below.Close)
+	var late []*cache.Cache
+	times := rand.New(rand.NewPCG(random.Uint64(), 6))
+	busy.Go(func() { late = startLate(t, client, times) })
 	testlock.DisturbEnsemble(srv, random, 1, simFaults, simTimeout)
 	busy.Wait()
 	srv.ResetFaults()
@@ -88,20 +98,41 @@ func simulate(t *testing.T, srv *zktest.Server, random *rand.Rand, followers int
 		srv.Client("c0").Drop() // nodes are read again that could not be read
 	}
 	time.Sleep(3 * simTimeout)
-	require.NoError(t, c.WaitReady(t.Context()))
+	for _, c := range append(late, c, below) {
+		ctx, cancel := context.WithTimeout(t.Context(), simTimeout)
+		defer cancel()
+		require.NoError(t, c.WaitReady(ctx))
+	}
 	expected := read(t, writer, "/a", want)
 	require.Equal(t, expected, content(c))
 	require.Equal(t, expected, h.content())
-	require.NoError(t, below.WaitReady(t.Context()))
+	whole := read(t, writer, "/a", scope{depth: -1, data: true})
+	for _, c := range late {
+		require.Equal(t, whole, content(c))
+	}
 	if wantBelow.depth >= 0 {
 		wantBelow.depth++
 	}
 	require.Equal(t, read(t, writer, "/a/n0", wantBelow), content(below))
 }
 
-func simClient(t *testing.T, srv *zktest.Server, random *rand.Rand, name, servers string) *framework.Client {
+// startLate starts caches while there are faults, so that some of them cannot watch at first.
+func startLate(t *testing.T, client *framework.Client, random *rand.Rand) (all []*cache.Cache) {
+	for range simLate {
+		time.Sleep(time.Duration(random.Int64N(int64(2 * simTimeout))))
+		c, err := cache.New(client, "/a")
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		all = append(all, c)
+	}
+	return all
+}
+
+func simClient(
+	t *testing.T, srv *zktest.Server, random *rand.Rand, name, servers string, opts ...framework.Option,
+) *framework.Client {
 	t.Helper()
-	return testlock.Client(t, srv.Client(name), servers, random, simTimeout)
+	return testlock.Client(t, srv.Client(name), servers, random, simTimeout, opts...)
 }
 
 // forgetWatches lets the servers of some runs be older ones, without persistent watches, from the
@@ -112,6 +143,14 @@ func forgetWatches(srv *zktest.Server, random *rand.Rand) {
 		forgetWatchesAfter(srv, random.IntN(4))
 	case 3:
 		forgetAllWatches(srv)
+	}
+}
+
+// loseWatches ends connections of the client c0 that set watches.
+func loseWatches(srv *zktest.Server, random *rand.Rand) {
+	for range simFaults {
+		op := [...]fault.Op{fault.OpAddWatch, fault.OpSetWatches2}[random.IntN(2)]
+		srv.On(fault.Match{Op: op, Client: "c0", Skip: random.IntN(simFaults)}, fault.DropBefore())
 	}
 }
 
