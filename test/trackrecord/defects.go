@@ -348,6 +348,13 @@ var defects = []defect{
 		says: "it was not deleted",
 	},
 	{
+		name: "connections-before-the-watch", found: simulated, commit: "3e6a9c3",
+		text: "A cache that could watch only after several attempts took the loss of an earlier " +
+			"connection for that of its own, and followed nothing any more.",
+		folder: "recipes/cache", tests: "^TestConnectionsBeforeTheWatchAreForgotten$",
+		says: "context deadline exceeded",
+	},
+	{
 		name: "long-outage-of-a-kept-node", found: read, commit: "1b95618",
 		text: "A kept node whose create had lost its answer in a long outage counted as another " +
 			"program's, and `Close` left it.",
