@@ -158,13 +158,43 @@ func ownerIs(owner string) judge {
 	return func(got string) (bool, error) { return got == owner, nil }
 }
 
-// count counts votes until those for the owner are a majority, or cannot become one any more.
+// tally is the count of the votes of some servers.
+type tally struct {
+	servers, yes, no int
+	errs             []error // of votes that do not count
+}
+
+func (t *tally) majority() int { return t.servers/2 + 1 }
+
+// won reports whether a majority is for the owner.
+func (t *tally) won() bool { return t.yes >= t.majority() }
+
+// lost reports whether so many are against the owner that the others are no majority.
+func (t *tally) lost() bool { return t.no > t.servers-t.majority() }
+
+func (t *tally) missing() int { return t.servers - t.yes - t.no - len(t.errs) }
+
+// undecided reports whether the votes that are missing can still decide.
+func (t *tally) undecided() bool {
+	all := t.missing()
+	most := tally{servers: t.servers, yes: t.yes + all, no: t.no + all}
+	return !t.won() && !t.lost() && (most.won() || most.lost())
+}
+
+// err returns why the votes have not decided. An error that may pass hides the others: a later try may
+// succeed.
+func (t *tally) err() error {
+	slices.SortStableFunc(t.errs, func(a, b error) int { return passesFirst(a) - passesFirst(b) })
+	return fmt.Errorf("%d of %d servers have not voted: %w", len(t.errs), t.servers, t.errs[0])
+}
+
+// count counts votes until those for the owner are a majority, or cannot become one any more. other is an
+// owner that a server has named in place of it.
 func (m *majority) count(votes <-chan vote, accept judge) (won bool, other string, err error) {
 	timer := time.NewTimer(m.within())
 	defer timer.Stop()
-	var yes, no int
-	var errs []error
-	for need := len(m.servers)/2 + 1; yes < need && no+len(errs) <= len(m.servers)-need; {
+	t := &tally{servers: len(m.servers)}
+	for t.undecided() {
 		select {
 		case v := <-votes:
 			accepted, err := false, v.err
@@ -173,25 +203,23 @@ func (m *majority) count(votes <-chan vote, accept judge) (won bool, other strin
 			}
 			switch {
 			case err != nil:
-				errs = append(errs, err)
+				t.errs = append(t.errs, err)
 			case accepted:
-				yes++
+				t.yes++
 			default:
-				no, other = no+1, v.owner
+				t.no, other = t.no+1, v.owner
 			}
 		case <-timer.C:
-			errs = append(errs, slices.Repeat([]error{context.DeadlineExceeded}, len(m.servers)-yes-no-len(errs))...)
+			t.errs = append(t.errs, slices.Repeat([]error{context.DeadlineExceeded}, t.missing())...)
 		}
 	}
-	switch need := len(m.servers)/2 + 1; {
-	case yes >= need:
+	switch {
+	case t.won():
 		return true, "", nil
-	case no > len(m.servers)-need || len(errs) == 0:
+	case t.lost():
 		return false, other, nil
 	}
-	// An error that may pass hides the others: a later try may succeed.
-	slices.SortStableFunc(errs, func(a, b error) int { return passesFirst(a) - passesFirst(b) })
-	return false, other, fmt.Errorf("%d of %d servers have not voted: %w", len(errs), len(m.servers), errs[0])
+	return false, other, t.err()
 }
 
 func passesFirst(err error) int {
