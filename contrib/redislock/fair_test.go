@@ -169,3 +169,26 @@ func TestNilLockOption(t *testing.T) {
 		require.ErrorContains(t, err, "option 0 is nil")
 	})
 }
+
+// The record of a waiter does not outlast its acquire, even if the key of the lock is no lock any more.
+func TestWaiterOfAKeyOfAnotherKindLeavesNothing(t *testing.T) {
+	bubbleFair(t, 3, func(t *testing.T, srv *fake, peers []*peer, locks []*redislock.Lock) {
+		hold := acquire(t, locks[0])
+		failed := make(chan error, 1)
+		go func() {
+			_, err := locks[1].Acquire(t.Context())
+			failed <- err
+		}()
+		time.Sleep(ttl / 10)
+		srv.delete("docent:lock")
+		srv.redis.HSet("docent:lock", "a", "b")
+		require.ErrorContains(t, <-failed, "WRONGTYPE")
+		<-hold.Done()
+		time.Sleep(ttl / 10) // until the record is deleted in the background
+		require.Zero(t, srv.count("{docent:lock}:queue"))
+		srv.delete("docent:lock")
+		next, err := locks[2].TryAcquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, next.Release())
+	})
+}

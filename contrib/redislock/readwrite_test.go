@@ -281,3 +281,26 @@ func TestNilAndZeroReadWrite(t *testing.T) {
 		require.Empty(t, lock.Key())
 	}
 }
+
+// The same of a waiting writer.
+func TestWriterOfAKeyOfAnotherKindLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		rw := newReadWrite(t, a.client, "rw")
+		hold := acquire(t, newReadWrite(t, b.client, "rw").Read())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := rw.Write().Acquire(t.Context())
+			failed <- err
+		}()
+		time.Sleep(ttl / 10)
+		srv.delete("docent:rw")
+		require.NoError(t, srv.redis.Set("docent:rw", "other"))
+		require.ErrorContains(t, <-failed, "WRONGTYPE")
+		<-hold.Done()
+		time.Sleep(ttl / 10) // until the record is deleted in the background
+		srv.delete("docent:rw")
+		next, err := rw.Read().TryAcquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, next.Release())
+	})
+}

@@ -61,7 +61,8 @@ end
 )
 
 // released returns the end of a release script, of a part that sets ours to 1 if the lock was the
-// owner's to the end. A repeated release returns what the first one has returned.
+// owner's to the end. The part removes the record of a waiter first, because the key of the lock may have
+// become one of another kind. A repeated release returns what the first one has returned.
 func released(free string) string {
 	return `
 redis.call('ZREMRANGEBYSCORE', done, '-inf', now)
@@ -155,11 +156,11 @@ end
 return {redis.call('GET', counter), 0}
 `)
 	releaseFairScript = newScript(fair + released(`
+leave(me)
 if redis.call('GET', lock) == me then
 	redis.call('DEL', lock)
 	ours = 1
 end
-leave(me)
 local first = head()
 if first and redis.call('EXISTS', lock) == 0 then
 	redis.call('PUBLISH', channel .. first, '')
@@ -227,8 +228,9 @@ var (
 		end
 	end
 `)
-	releaseSideScript = newScript(prelude + released(removeAmong+`
+	releaseSideScript = newScript(prelude + released(`
 redis.call('ZREM', KEYS[4], me)
+`+removeAmong+`
 redis.call('PUBLISH', channel .. 'read:', '')
 redis.call('PUBLISH', channel .. 'write:', '')
 `))
