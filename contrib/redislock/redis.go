@@ -115,7 +115,8 @@ func isOfAnotherKind(err error) bool {
 	return err != nil && isAnswer(err) && strings.Contains(err.Error(), "WRONGTYPE ")
 }
 
-// passingAnswers are the errors of servers that start, fail over or are busy.
+// passingAnswers are what the errors of servers begin with that start, fail over or are busy.
 var passingAnswers = []string{
 	"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "ASK", "NOREPLICAS", "READONLY", "TRYAGAIN",
+	"ERR max number of clients",
 }
