@@ -323,7 +323,11 @@ func (a *attempt) pause(ctx context.Context, d time.Duration) error {
 
 // failed returns the error of an acquire that ended with err.
 func (a *attempt) failed(ctx context.Context, err error) error {
-	if a.last != nil && !errors.Is(err, a.last) {
+	switch {
+	case a.last == nil || errors.Is(err, a.last):
+	case errors.Is(a.last, context.DeadlineExceeded) || errors.Is(a.last, context.Canceled): // of a request
+		err = fmt.Errorf("%w: %v", err, a.last)
+	default:
 		err = fmt.Errorf("%w: %w", err, a.last)
 	}
 	if a.held && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
