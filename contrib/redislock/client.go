@@ -20,8 +20,8 @@ import (
 var ErrClosed = errors.New("redislock: client closed")
 
 // Client makes locks on one Redis. It owns the goroutines of its locks and holds, and one connection
-// for messages while something waits for a lock. It does not own the client of Redis. A Client is safe
-// for concurrent use.
+// for messages, from the first wait for a lock until Close. It does not own the client of Redis. A Client
+// is safe for concurrent use.
 type Client struct {
 	redis   Redis // nil in that of a Redlock
 	cfg     config

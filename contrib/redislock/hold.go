@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -21,15 +23,17 @@ type held struct {
 	renewing context.Context // ends when the release begins
 	stop     context.CancelFunc
 	released chan struct{} // closed when the release is done
+	pending  bool          // the release had no answer; set before released is closed
 }
 
-// hold returns the hold of a lock that is ours until then. Its goroutine, which renews the lock, ends
-// with the release, so Close waits for that.
-func (l *Lock) hold(g grant, until time.Time) (*recipes.Hold, error) {
+// hold returns the hold of a lock whose key was set by a request sent at begun. Its goroutine, which
+// renews the lock, ends with the release, so Close waits for that.
+func (l *Lock) hold(g grant, begun time.Time) (*recipes.Hold, error) {
 	h := &held{Lock: l, grant: g, lost: make(chan struct{}), released: make(chan struct{})}
+	until := l.c.until(begun)
 	h.until.Store(&until)
 	h.renewing, h.stop = context.WithCancel(context.Background())
-	l.c.work.Go(h.keep)
+	l.c.work.Go(func() { h.keep(begun) })
 	hold, err := recipes.HoldForeign(recipes.ForeignHold{
 		Name: l.Key(), Token: g.token, Key: l.reentry,
 		Until: func() time.Time { return *h.until.Load() },
@@ -44,12 +48,22 @@ func (l *Lock) hold(g grant, until time.Time) (*recipes.Hold, error) {
 	return hold, err
 }
 
-// keep renews the lock until the hold is lost or released.
-func (h *held) keep() {
-	defer func() { <-h.released }()
-	defer h.stop()
-	for pause := h.c.cfg.ttl / 3; ; {
-		timer := time.NewTimer(pause)
+// keep renews the lock until the hold is lost or released. A release without an answer is repeated.
+func (h *held) keep(begun time.Time) {
+	h.renew(begun)
+	h.stop()
+	<-h.released
+	if h.pending && h.c.open.Err() == nil {
+		h.clean(h.owner)
+	}
+}
+
+// renew renews the lock each third of the time to live, counted from when the request was sent that set
+// the key, or renewed it.
+func (h *held) renew(begun time.Time) {
+	pause := func() time.Duration { return time.Until(begun.Add(h.c.cfg.ttl / 3)) }
+	for next := pause(); ; {
+		timer := time.NewTimer(next)
 		select {
 		case <-timer.C:
 		case <-h.renewing.Done():
@@ -60,7 +74,7 @@ func (h *held) keep() {
 			h.lose(ErrClosed)
 			return
 		}
-		begun := time.Now()
+		sent := time.Now()
 		owner, err := ask(h.renewing, h.c, func(ctx context.Context) (string, error) {
 			return h.kind.renew(ctx, h.owner)
 		})
@@ -71,11 +85,12 @@ func (h *held) keep() {
 			h.lose(fmt.Errorf("the key is that of another kind of lock: %w", err))
 			return
 		case err != nil: // the lock is ours until its time is over, for all that is known
-			pause = h.c.cfg.ttl / 20
+			next = h.c.cfg.ttl / 20
 		case owner == h.owner:
+			begun = sent
 			until := h.c.until(begun)
 			h.until.Store(&until)
-			pause = h.c.cfg.ttl / 3
+			next = pause()
 		default:
 			h.lose(lossOf(owner))
 			return
@@ -101,6 +116,7 @@ func (h *held) release(ctx context.Context) error {
 	defer close(h.released)
 	h.stop()
 	ours, err := h.Lock.release(ctx, h.owner)
+	h.pending = err != nil && !isAnswer(err)
 	if err == nil && !ours {
 		return fmt.Errorf("%w: the key was deleted, or has expired, before the release",
 			recipes.ErrForeignLost)
@@ -108,20 +124,29 @@ func (h *held) release(ctx context.Context) error {
 	return err
 }
 
+// clean deletes what an owner may have left, while the key may live. It warns if it gets no answer.
+func (l *Lock) clean(owner string) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.c.cfg.ttl)
+	defer cancel()
+	if _, err := l.release(ctx, owner); err != nil {
+		const warning = "a key that may be left was not deleted: it ends by its time to live"
+		l.c.cfg.log.Named("redislock").Warn(warning, zap.String("path", l.Key()), zap.Error(err))
+	}
+}
+
 // release releases what an owner has of the lock. It asks again until there is an answer or ctx ends,
 // but does not ask again once the client closes. It reports whether the lock was the owner's to the end.
 func (l *Lock) release(ctx context.Context, owner string) (ours bool, err error) {
 	for failures := 0; ; failures++ {
-		last := l.c.open.Err() != nil
 		ours, err := ask(ctx, l.c, func(ctx context.Context) (bool, error) {
 			return l.kind.release(ctx, owner)
 		})
 		switch {
 		case isOfAnotherKind(err): // the lock was not ours to the end
 			return false, nil
-		case err == nil: // after a failure false may be the answer to a repeated request
-			return ours || failures > 0, nil
-		case last || ctx.Err() != nil || isAnswer(err):
+		case err == nil: // a repeated request has the answer of the first one
+			return ours, nil
+		case ctx.Err() != nil || l.c.open.Err() != nil || isAnswer(err):
 			return false, err
 		}
 		timer := time.NewTimer(backoff(failures))

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/ctxerr"
@@ -183,12 +181,12 @@ func (l *Lock) acquired(ctx context.Context, wait bool) (*recipes.Hold, error) {
 	defer l.c.leave()
 	a := &attempt{Lock: l, owner: l.as + l.c.newOwner()}
 	defer a.endWait()
-	g, until, err := a.run(ctx, wait)
+	g, begun, err := a.run(ctx, wait)
 	if err != nil {
 		a.undo()
 		return nil, a.failed(ctx, err)
 	}
-	return l.hold(g, until)
+	return l.hold(g, begun)
 }
 
 // attempt is an acquire. All of its requests have the same owner, so a repeated one finds that the
@@ -204,16 +202,16 @@ type attempt struct {
 	waiter   *waiter              // nil: not waiting for another holder yet
 }
 
-// run asks until the lock is acquired.
+// run asks until the lock is acquired. It returns when the request was sent that has acquired it.
 func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) {
 	for failures := 0; ; {
-		g, until, err := a.ask(ctx, wait)
+		g, begun, err := a.ask(ctx, wait)
 		pause := jitter(a.c.cfg.poll)
 		switch {
 		case err == nil && g.granted:
-			return g, until, nil
+			return g, begun, nil
 		case err == nil && !wait:
-			return g, until, recipes.ErrNotAcquired
+			return g, begun, recipes.ErrNotAcquired
 		case err == nil:
 			failures = 0
 			if a.beginWait() && a.c.redis != nil {
@@ -226,33 +224,33 @@ func (a *attempt) run(ctx context.Context, wait bool) (grant, time.Time, error) 
 				pause = min(pause, a.c.cfg.ttl/3)
 			}
 		case a.pending != nil || isAnswer(err):
-			return g, until, err
+			return g, begun, err
 		default:
 			failures++
 			pause = min(pause, backoff(failures))
 		}
 		if err := a.pause(ctx, pause); err != nil {
-			return g, until, err
+			return g, begun, err
 		}
 	}
 }
 
-// ask makes a request and waits for the answer.
+// ask makes a request and waits for the answer. It returns when the request was sent.
 func (a *attempt) ask(ctx context.Context, wait bool) (grant, time.Time, error) {
-	until := a.c.until(time.Now())
+	begun := time.Now()
 	results := start(context.WithoutCancel(ctx), a.c, func(ctx context.Context) (grant, error) {
 		return a.kind.acquire(ctx, a.owner, wait)
 	})
 	select {
 	case r := <-results:
-		err := a.read(r, until)
-		return r.answer, until, err
+		err := a.read(r, a.c.until(begun))
+		return r.answer, begun, err
 	case <-ctx.Done():
 		a.pending = results
-		return grant{}, until, ctxerr.Of(ctx)
+		return grant{}, begun, ctxerr.Of(ctx)
 	case <-a.c.open.Done():
 		a.pending = results
-		return grant{}, until, ErrClosed
+		return grant{}, begun, ErrClosed
 	}
 }
 
@@ -346,14 +344,8 @@ func (a *attempt) undo() {
 		if pending != nil {
 			owner = cmp.Or((<-pending).answer.owner, owner)
 		}
-		if owner == "" {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), a.c.cfg.ttl)
-		defer cancel()
-		if _, err := a.Lock.release(ctx, owner); err != nil {
-			const warning = "a key that an acquire may have left was not deleted: it ends by its time to live"
-			a.c.cfg.log.Named("redislock").Warn(warning, zap.String("path", a.Key()), zap.Error(err))
+		if owner != "" {
+			a.clean(owner)
 		}
 	})
 }

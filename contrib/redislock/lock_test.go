@@ -249,7 +249,7 @@ func TestDeadlineIsReckonedFromBeforeTheRequest(t *testing.T) {
 		begun := time.Now()
 		hold := acquire(t, a)
 		require.Equal(t, begun.Add(ttl*9/10), hold.ValidUntil())
-		sent := time.Now().Add(ttl / 3)
+		sent := begun.Add(ttl / 3)
 		require.True(t, renewed(hold))
 		require.Equal(t, sent.Add(ttl*9/10), hold.ValidUntil())
 		require.NoError(t, hold.Release())
@@ -644,6 +644,105 @@ func TestReentry(t *testing.T) {
 		time.Sleep(2 * ttl)
 		require.NoError(t, inner.Err(), "the last hold is renewed")
 		require.NoError(t, inner.Release())
+		require.Empty(t, srv.owner(a.Key()))
+	})
+}
+
+// A release without an answer goes on in the background, and does not wait for a long time to live.
+func TestReleaseWithoutAnswerGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const long = time.Hour
+		l := &link{fake: newFake()}
+		c, err := redislock.NewClientOf(l, redislock.WithTTL(long))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		lock := newLock(t, c, "lock")
+		hold := acquire(t, lock)
+		l.setCut(true)
+		require.ErrorIs(t, hold.Release(), recipes.ErrReleasePending)
+		l.setCut(false)
+		time.Sleep(long / 10)
+		require.Empty(t, l.owner(lock.Key()))
+	})
+}
+
+// Close does not make the request of a release again that was under way.
+func TestCloseDuringARelease(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
+		hold := acquire(t, a)
+		var requests atomic.Int32
+		a.fault = func(ctx context.Context, answer bool) error {
+			if !answer {
+				requests.Add(1)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		released := make(chan error, 1)
+		go func() { released <- hold.Release() }()
+		synctest.Wait()
+		begun := time.Now()
+		require.NoError(t, a.client.Close())
+		require.ErrorIs(t, <-released, recipes.ErrReleasePending)
+		require.LessOrEqual(t, time.Since(begun), ttl/3)
+		require.EqualValues(t, 1, requests.Load())
+	})
+}
+
+// The deadline of a request that got no answer is not that of the caller.
+func TestCancelledAcquireMatchesNoDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
+		a.setCut(true)
+		defer a.setCut(false)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(ttl, cancel)
+		_, err := a.AcquireWithin(ctx, time.Hour)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, context.DeadlineExceeded.Error())
+	})
+}
+
+// The first renewal comes a third of the time to live after the request, however late the answer was.
+func TestRenewalAfterALateAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
+		var late atomic.Bool
+		a.fault = func(_ context.Context, answer bool) error {
+			if answer && late.CompareAndSwap(false, true) {
+				time.Sleep(ttl * 6 / 10) // a client of Redis that disregards contexts waits for it
+			}
+			return nil
+		}
+		hold := acquire(t, a)
+		time.Sleep(3 * ttl)
+		require.NoError(t, hold.Err())
+		require.NoError(t, hold.Release())
+	})
+}
+
+// A request that failed does not hide that another client has the lock.
+func TestRepeatedReleaseOfALostLock(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		srv.delete(a.Key())
+		other := acquire(t, b)
+		a.failOnce(false)
+		require.ErrorIs(t, hold.Release(), recipes.ErrForeignLost)
+		require.NoError(t, other.Release())
+	})
+}
+
+func TestServerWithTooManyClientsIsAskedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
+		hold := acquire(t, a)
+		var once atomic.Bool
+		a.fault = func(context.Context, bool) error {
+			if once.CompareAndSwap(false, true) {
+				return answerError("ERR max number of clients reached")
+			}
+			return nil
+		}
+		require.NoError(t, hold.Release())
 		require.Empty(t, srv.owner(a.Key()))
 	})
 }
