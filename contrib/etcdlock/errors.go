@@ -52,6 +52,20 @@ func transient(err error) bool {
 	return false
 }
 
+// refused reports whether the servers have answered, and have not applied the request. Other errors do
+// not tell: a request that takes the last space is applied, and answered with ErrNoSpace.
+func refused(err error) bool {
+	var answer rpctypes.EtcdError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.Code() {
+	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument:
+		return true
+	}
+	return false
+}
+
 func codeOf(err error) codes.Code {
 	var answer rpctypes.EtcdError
 	if errors.As(err, &answer) {

@@ -1,12 +1,16 @@
 package etcdlock_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/docent-zk/docent/contrib/etcdlock"
 	"github.com/docent-zk/docent/recipes"
@@ -23,8 +27,9 @@ func TestReleaseOfAHoldThatWasTakenAway(t *testing.T) {
 	require.ErrorIs(t, err, etcdlock.ErrKeyDeleted)
 }
 
-// The first lock of a client is one that its user may not use. Its lease is renewed nevertheless.
-func TestRightsOfTheFirstLock(t *testing.T) {
+// connectAsApp returns a client of etcd for a server of its own, whose user may only use what is below app/.
+func connectAsApp(t *testing.T, opts ...grpc.DialOption) *clientv3.Client {
+	t.Helper()
 	srv := startCluster(t, 1)[0]
 	root, ctx := connect(t, srv.addr), bounded(t)
 	const both = clientv3.PermissionType(clientv3.PermReadWrite)
@@ -43,12 +48,17 @@ func TestRightsOfTheFirstLock(t *testing.T) {
 		require.NoError(t, step())
 	}
 	app, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{srv.addr}, Logger: zap.NewNop(), Username: "app", Password: "pw",
+		Endpoints: []string{srv.addr}, Logger: zap.NewNop(), Username: "app", Password: "pw", DialOptions: opts,
 	})
 	require.NoError(t, err)
-	defer app.Close()
-	c := newClient(t, app)
-	_, err = newLock(t, c, "other/lock").TryAcquire(ctx)
+	t.Cleanup(func() { _ = app.Close() })
+	return app
+}
+
+// The first lock of a client is one that its user may not use. Its lease is renewed nevertheless.
+func TestRightsOfTheFirstLock(t *testing.T) {
+	c := newClient(t, connectAsApp(t))
+	_, err := newLock(t, c, "other/lock").TryAcquire(bounded(t))
 	require.ErrorContains(t, err, "permission denied")
 	hold := acquire(t, newLock(t, c, "app/lock"))
 	for first := hold.ValidUntil(); !hold.ValidUntil().After(first); time.Sleep(10 * time.Millisecond) {
@@ -56,6 +66,41 @@ func TestRightsOfTheFirstLock(t *testing.T) {
 	}
 	require.NoError(t, hold.Release())
 	require.NoError(t, c.Close())
+}
+
+// An acquire that the servers refuse has created no key, so there is nothing to delete.
+func TestRefusedAcquiresDeleteNothing(t *testing.T) {
+	var deletions atomic.Int32
+	c := newClient(t, connectAsApp(t, unary(
+		func(ctx context.Context, request any, send func(context.Context) error) error {
+			if deletes(request) {
+				deletions.Add(1)
+			}
+			return send(ctx)
+		})))
+	lock := newLock(t, c, "other/lock")
+	for range 3 {
+		_, err := lock.TryAcquire(bounded(t))
+		require.ErrorContains(t, err, "permission denied")
+		_, err = lock.Acquire(bounded(t))
+		require.ErrorContains(t, err, "permission denied")
+	}
+	require.NoError(t, c.Close()) // waits for deletions in the background
+	require.Zero(t, deletions.Load())
+}
+
+// The request that takes the last space is applied, although its answer is an error.
+func TestKeyThatTakesTheLastSpaceIsDeleted(t *testing.T) {
+	c := newClient(t, connect(t, etcd.addr, unary(
+		func(ctx context.Context, request any, send func(context.Context) error) error {
+			if err := send(ctx); err != nil || !creates(request) {
+				return err
+			}
+			return rpctypes.ErrGRPCNoSpace
+		})))
+	_, err := newLock(t, c, t.Name()).TryAcquire(bounded(t))
+	require.ErrorIs(t, err, rpctypes.ErrNoSpace)
+	awaitKeys(t, connect(t, etcd.addr), t.Name(), 0) // although the lease is renewed
 }
 
 // A learner refuses requests that the other servers answer.

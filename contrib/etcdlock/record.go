@@ -23,6 +23,7 @@ type record struct {
 	dir, key string
 	rev      int64 // create revision; 0: not known
 	asOf     int64 // revision at which the key was read last
+	maybe    bool  // a request may have created the key, or may create it later
 
 	ctx  context.Context // ends with the hold or the session
 	lose context.CancelCauseFunc
@@ -59,7 +60,8 @@ func (r *record) enqueue(ctx context.Context, only bool) (predecessor string, er
 		switch {
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
 			r.s.lose(errRevoked)
-		case err != nil:
+		case err != nil && !refused(err):
+			r.maybe = true
 			r.s.doubt.Store(true)
 		}
 		return err
@@ -212,9 +214,14 @@ func (r *record) release(ctx context.Context) error {
 	return err
 }
 
-// leave deletes the key in the background. When the client is closed, its lease is revoked instead.
+// leave deletes the key in the background, if it may be there. When the client is closed, its lease is
+// revoked instead.
 func (r *record) leave() {
 	r.lose(nil)
+	if r.rev == 0 && !r.maybe {
+		r.s.forget(r.key)
+		return
+	}
 	r.s.c.start(func() { _ = r.delete(r.s.c.ctx) })
 }
 
