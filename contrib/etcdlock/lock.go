@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -56,7 +57,8 @@ func New(c *Client, name string) (*Lock, error) {
 func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.acquire(ctx, false) }
 
 // TryAcquire is Acquire that does not wait for other holders or waiters: it fails with
-// recipes.ErrNotAcquired. It waits for a connection until ctx ends.
+// recipes.ErrNotAcquired. It waits until ctx ends for a connection, and for the deletion of a key that
+// it has created itself with a lease that is lost.
 func (l *Lock) TryAcquire(ctx context.Context) (*recipes.Hold, error) { return l.acquire(ctx, true) }
 
 func (l *Lock) acquire(ctx context.Context, try bool) (*recipes.Hold, error) {
@@ -77,9 +79,9 @@ func (l *Lock) acquireUntil(ctx context.Context, try bool) (*recipes.Hold, error
 	if ctx.Err() != nil {
 		return nil, l.failed(ctxerr.Of(ctx))
 	}
-	seen := false
+	all := attempts{try: try}
 	for {
-		hold, again, err := l.attempt(ctx, try, &seen)
+		hold, again, err := l.attempt(ctx, &all)
 		switch {
 		case err == nil:
 			return hold, nil
@@ -87,7 +89,7 @@ func (l *Lock) acquireUntil(ctx context.Context, try bool) (*recipes.Hold, error
 			return nil, l.failed(fmt.Errorf("%w: %w", recipes.ErrNotAcquired, err))
 		case l.c.ctx.Err() != nil:
 			return nil, l.failed(ErrClosed)
-		case ctx.Err() != nil && seen:
+		case ctx.Err() != nil && all.seen:
 			return nil, l.failed(fmt.Errorf("%w: %w", recipes.ErrNotAcquired, ctxerr.Of(ctx)))
 		case ctx.Err() != nil:
 			return nil, l.failed(ctxerr.With(ctx, err))
@@ -102,33 +104,57 @@ func (l *Lock) acquireUntil(ctx context.Context, try bool) (*recipes.Hold, error
 
 func (l *Lock) failed(err error) error { return fmt.Errorf("acquire %s: %w", l.name, err) }
 
-// attempt acquires the lock in one session. It sets seen when there are other clients before it. It
-// reports whether another attempt may succeed.
-func (l *Lock) attempt(ctx context.Context, try bool, seen *bool) (hold *recipes.Hold, again bool, err error) {
+// attempt acquires the lock in one session. It reports whether another attempt may succeed.
+func (l *Lock) attempt(ctx context.Context, all *attempts) (hold *recipes.Hold, again bool, err error) {
 	s, err := l.c.session(ctx)
 	if err != nil {
 		return nil, transient(err) || errors.Is(err, ErrLeaseLost), err
 	}
 	r := newRecord(s, l.dir)
-	if err = r.first(ctx, try, seen); err == nil {
+	if err = r.first(ctx, all); err == nil {
 		if hold, err = r.toHold(l.name); err == nil {
 			return hold, false, nil
 		}
 	}
 	r.leave()
-	return nil, s.over() || errors.Is(err, ErrKeyDeleted), err
+	all.keys = append(all.keys, r.key)
+	return nil, s.over() || errors.Is(err, ErrKeyDeleted) || errors.Is(err, errFormer), err
 }
 
 // first waits until the key of r is the first of its queue.
-func (r *record) first(ctx context.Context, try bool, seen *bool) error {
-	predecessor, err := r.enqueue(ctx, try)
+func (r *record) first(ctx context.Context, all *attempts) error {
+	predecessor, err := r.enqueue(ctx, all.try)
 	for err == nil && predecessor != "" {
-		*seen = true
-		if try {
-			return errBusy
+		if err := all.meet(predecessor); err != nil {
+			return err
 		}
 		r.await(ctx, predecessor)
 		predecessor, err = r.look(ctx)
 	}
 	return err
+}
+
+// attempts are those of one acquire.
+type attempts struct {
+	try  bool     // do not wait for other clients
+	seen bool     // another client was before one of them
+	keys []string // of those that have failed; the keys may still be there
+}
+
+var (
+	errBusy   = errors.New("held by another client")
+	errFormer = errors.New("the key of a former attempt is not deleted yet")
+)
+
+// meet returns an error if the current attempt must not wait for the deletion of the key.
+func (a *attempts) meet(key string) error {
+	own := slices.Contains(a.keys, key)
+	a.seen = a.seen || !own
+	switch {
+	case !a.try:
+		return nil
+	case own:
+		return errFormer
+	}
+	return errBusy
 }

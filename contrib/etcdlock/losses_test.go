@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -165,4 +166,77 @@ func TestCloseWithAKeyThatIsWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 	require.Empty(t, keys(t, admin, t.Name()))
+}
+
+// former is the first attempt of an acquire. The answers to its creates are lost, and its lease counts
+// as lost with the next renewal, although the servers have it.
+type former struct {
+	lease     atomic.Int64
+	deletable atomic.Bool // whether deletions are sent
+	created   func()
+	met       func() // called when another attempt has got an answer to its create
+}
+
+func (f *former) options() []grpc.DialOption {
+	return []grpc.DialOption{unary(f.pass), keepAlives(func(_ time.Time, a *etcdserverpb.LeaseKeepAliveResponse) {
+		if a.ID == f.lease.Load() {
+			a.TTL = 0
+		}
+	})}
+}
+
+func (f *former) pass(ctx context.Context, request any, send func(context.Context) error) error {
+	if deletes(request) && !f.deletable.Load() {
+		return errDropped
+	}
+	err := send(ctx)
+	if err != nil || !creates(request) {
+		return err
+	}
+	lease := request.(*etcdserverpb.TxnRequest).Success[0].GetRequestPut().Lease
+	switch {
+	case f.lease.Load() == 0:
+		f.created()
+		f.lease.Store(lease)
+		return errDropped
+	case f.lease.Load() == lease:
+		return errDropped
+	}
+	f.met()
+	return nil
+}
+
+// The lease of a TryAcquire is lost after its key was created without an answer. No other client has
+// the lock while the key is there.
+func TestTryAcquireMeetsItsFormerKey(t *testing.T) {
+	for name, below := range map[string][]string{"alone": nil, "with locks below": {"/a/1", "/a/2"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var f former
+			observer := connect(t, etcd.addr)
+			f.created = func() {
+				for _, key := range below {
+					_, _ = observer.Put(bounded(t), t.Name()+key, "")
+				}
+			}
+			f.met = func() { time.AfterFunc(ttl/10, func() { f.deletable.Store(true) }) }
+			lock := newLock(t, newClient(t, connect(t, etcd.addr, f.options()...)), t.Name())
+			hold, err := lock.TryAcquire(bounded(t))
+			require.NoError(t, err)
+			require.NoError(t, hold.Release())
+			awaitKeys(t, observer, t.Name(), len(below))
+		})
+	}
+}
+
+// An Acquire ends behind its former key. It has seen no other client.
+func TestAcquireBehindItsFormerKey(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(bounded(t))
+	f := former{created: func() {}, met: func() { time.AfterFunc(ttl/10, cancel) }}
+	long := etcdlock.WithTTL(10 * time.Second) // the key stays until the end of the Acquire
+	lock := newLock(t, newClient(t, connect(t, etcd.addr, f.options()...), long), t.Name())
+	_, err := lock.Acquire(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
 }

@@ -43,9 +43,9 @@ func (r *record) exists() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(r.key), "=", r.rev)
 }
 
-// enqueue creates the key. If only is true, it does so only if the directory is empty, and otherwise
-// fails with errBusy. It returns the predecessor, or "" if there is none. It may be made again with
-// the same record, because it finds the key that a request without an answer has created.
+// enqueue creates the key. If only is true, it does so only if the queue is empty, and otherwise returns
+// the last key of the queue. It returns the predecessor, or "" if there is none. It may be made again
+// with the same record, because it finds the key that a request without an answer has created.
 func (r *record) enqueue(ctx context.Context, only bool) (predecessor string, err error) {
 	free := clientv3.Compare(clientv3.CreateRevision(r.key), "=", 0)
 	if only {
@@ -80,13 +80,10 @@ func (r *record) enqueue(ctx context.Context, only bool) (predecessor string, er
 		return r.look(ctx)
 	}
 	if key, _ := r.pick(keysOf(answer.Responses[1])); key != "" {
-		return "", errBusy
+		return key, nil
 	}
 	return r.enqueue(ctx, false) // the directory has other directories
 }
-
-// errBusy means that a lock is held.
-var errBusy = errors.New("held by another client")
 
 func keysOf(answer *etcdserverpb.ResponseOp) []*mvccpb.KeyValue { return answer.GetResponseRange().Kvs }
 
