@@ -80,6 +80,10 @@ func (p plan) has(name string) bool {
 	return slices.ContainsFunc(p.recipes, func(r *recipe) bool { return r.name == name })
 }
 
+func (p plan) hasFault(name string) bool {
+	return slices.ContainsFunc(p.faults, func(h harm) bool { return h.name == name })
+}
+
 // menu returns the actions of the recipes that take part.
 func (p plan) menu() (menu []action) {
 	for _, r := range p.recipes {
