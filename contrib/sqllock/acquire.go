@@ -109,21 +109,26 @@ func (a *attempt) ended(err error) error {
 }
 
 // try makes one attempt. It makes another one if the row has changed meanwhile, which is so after
-// requests of others that failed, and one if the reply was lost. If the row looks free and is not, a
-// transaction has locked it.
+// requests of others that failed, and two if the reply was lost. If the row looks free and is not, a
+// transaction has locked it. That may be the lost request, and then try returns the error of the reply.
 func (a *attempt) try(ctx context.Context) error {
-	lost := false
+	var lost error
+	refused := false // the request after it
 	for seen := int64(-1); ; seen = a.request.seen {
 		won, left, err := a.once(ctx)
 		switch {
 		case won:
 			return nil
-		case err != nil && a.unknown && !lost && ctx.Err() == nil:
-			lost = true
+		case err != nil && a.unknown && lost == nil && ctx.Err() == nil:
+			lost = err
 		case err != nil:
 			return err
-		case left > 0 || a.request.seen == seen:
+		case left > 0 || a.request.seen == seen && !a.unknown:
 			return recipes.ErrNotAcquired
+		case a.unknown && refused:
+			return lost
+		default:
+			refused = a.unknown // the next look may find that the lost one was applied
 		}
 	}
 }

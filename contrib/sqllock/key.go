@@ -91,7 +91,8 @@ func (l *KeyLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 }
 
 // TryAcquire fails with recipes.ErrNotAcquired if the lock is held. Otherwise it fails like Acquire, at
-// the first error. Only an acquire whose reply was lost is looked for once.
+// the first error. Only an acquire whose reply was lost is looked for and sent again. If that does not
+// tell whether it was applied, TryAcquire returns the error of the reply.
 func (l *KeyLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return l.e.acquire(ctx, (*attempt).try)
 }

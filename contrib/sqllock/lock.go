@@ -29,7 +29,8 @@ func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 
 // TryAcquire fails with recipes.ErrNotAcquired if the lock is held, or if a transaction has it by
 // InTx. Otherwise it fails like Acquire, at the first error. Only an acquire whose reply was lost is
-// looked for once.
+// looked for and sent again. If that does not tell whether it was applied, TryAcquire returns the error
+// of the reply.
 func (l *Lock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return l.e.acquire(ctx, (*attempt).try)
 }

@@ -427,6 +427,57 @@ func TestAcquireFindsThatItWasAppliedLate(t *testing.T) {
 	})
 }
 
+// A try finds an acquire that arrives after the look for it, too.
+func TestTryAcquireFindsThatItWasAppliedLate(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		var l *lossy
+		c, _ := m.client(func(t table) table { l = &lossy{table: t, late: true}; return l })
+		lock := lockOf(t, c)
+		l.after = func() {}
+		hold, err := lock.TryAcquire(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, l.acquires)
+		require.NoError(t, hold.Release())
+	})
+}
+
+// A try whose first request still has the row does not say that another holder has the lock.
+func TestTryAcquireWithASlowCommit(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		s := &slowCommit{committed: make(chan struct{})}
+		c, _ := m.client(func(t table) table { s.table = t; return s })
+		_, err := lockOf(t, c).TryAcquire(t.Context())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, recipes.ErrNotAcquired)
+		<-s.committed
+	})
+}
+
+// slowCommit commits the first acquire late. Until then others read the row as it was before, and their
+// acquires skip it.
+type slowCommit struct {
+	table
+	acquires  int
+	committed chan struct{}
+}
+
+func (s *slowCommit) acquire(ctx context.Context, q request) (bool, error) {
+	if s.acquires++; s.acquires > 1 {
+		select {
+		case <-s.committed:
+			return s.table.acquire(ctx, q)
+		default:
+			return false, nil
+		}
+	}
+	time.AfterFunc(testLease, func() {
+		_, _ = s.table.acquire(context.Background(), q)
+		close(s.committed)
+	})
+	<-ctx.Done()
+	return false, ctx.Err()
+}
+
 // An acquire that fails without an answer is undone.
 func TestAcquireIsUndone(t *testing.T) {
 	inMemory(t, func(t *testing.T, m *memory) {
