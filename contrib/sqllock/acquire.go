@@ -70,9 +70,13 @@ func (e engine) acquireFor(caller context.Context, how func(*attempt, context.Co
 	}
 	won := err == nil
 	c.busy.Go(func() { a.leave(won) })
+	var hold *recipes.Hold
+	if won {
+		hold, err = c.hold(a)
+	}
 	switch {
-	case won:
-		return c.hold(a)
+	case err == nil:
+		return hold, nil
 	case caller.Err() == nil && c.ctx.Err() != nil:
 		err = ErrClosed
 	case caller.Err() != nil:

@@ -350,6 +350,9 @@ func use(random *rand.Rand, lock *Lock, h *history, lease time.Duration) {
 	}
 	hold, err := acquire(ctx)
 	if err != nil {
+		if errors.Is(err, recipes.ErrForeignLost) {
+			h.t.Errorf("an acquire has ended with the error of a hold: %v", err)
+		}
 		time.Sleep(time.Duration(random.Int64N(int64(lease / 5))))
 		return
 	}
@@ -783,6 +786,21 @@ func TestAcquireSurvivesAnOutage(t *testing.T) {
 		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
 		require.LessOrEqual(t, time.Since(began), testLease-a.margin())
 		outage(0)
+	})
+}
+
+// The client is closed when an acquire has its answer.
+func TestCloseWhenAnAcquireIsAnswered(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		s := &slow{replied: make(chan struct{}, 1)}
+		c, _ := m.client(func(t table) table { s.table = t; return s })
+		lock := lockOf(t, c)
+		time.AfterFunc(testLease/16, func() { _ = c.Close() })
+		_, err := lock.Acquire(t.Context())
+		require.ErrorIs(t, err, ErrClosed)
+		require.NotErrorIs(t, err, recipes.ErrForeignLost)
+		require.NoError(t, c.Close())
+		require.Empty(t, m.rows["lock"].owner)
 	})
 }
 
