@@ -199,7 +199,6 @@ func (a *attempt) fails(err error, asked time.Time) bool {
 // once reads the row and acquires the lock if it is free. Otherwise left is how long the lease of the
 // holder lasts at most, or 0 if the row could not be changed.
 func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err error) {
-	asked := time.Now()
 	r, err := a.read(ctx)
 	if err != nil {
 		return false, 0, err
@@ -207,8 +206,8 @@ func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err e
 	a.answered = true
 	switch {
 	case a.unknown && r.owner == a.request.owner && r.fence == a.request.next && r.left > 0:
-		a.succeed(asked.Add(r.left))
-		return true, 0, nil
+		won, err = a.ask(ctx, 0, a.table.renew) // its lease may have almost ended
+		return won, 0, err
 	case a.unknown && r.fence != a.request.seen:
 		a.unknown = false // it can change nothing any more
 	}
@@ -248,30 +247,34 @@ func (a *attempt) read(ctx context.Context) (row, error) {
 
 // send sends the request.
 func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err error) {
-	sent, repeated, waits := time.Now(), a.unknown, time.Duration(0)
+	repeated, waits := a.unknown, time.Duration(0)
 	if a.request.waiting {
 		waits = a.kind.waits
 	}
 	a.unknown = true
-	err = a.one(ctx, waits, func(ctx context.Context) (err error) {
-		won, err = a.table.acquire(ctx, a.request)
-		return err
-	})
-	switch {
-	case err != nil:
-		return false, 0, err
-	case won:
-		a.succeed(sent.Add(a.c.lease))
-		return true, 0, nil
+	won, err = a.ask(ctx, waits, a.table.acquire)
+	if !won && err == nil {
+		a.unknown = repeated // an earlier one may still be applied
+		a.contended = true
 	}
-	a.unknown = repeated // an earlier one may still be applied
-	a.contended = true
-	return false, 0, nil
+	return won, 0, err
 }
 
-func (a *attempt) succeed(until time.Time) {
+// ask makes a request that acquires the lock or renews its lease.
+func (a *attempt) ask(
+	ctx context.Context, waits time.Duration, fn func(context.Context, request) (bool, error),
+) (won bool, err error) {
+	sent := time.Now()
+	err = a.one(ctx, waits, func(ctx context.Context) (err error) {
+		won, err = fn(ctx, a.request)
+		return err
+	})
+	if err != nil || !won {
+		return false, err
+	}
 	a.unknown = false
-	a.until = until.Add(-a.c.margin())
+	a.until = sent.Add(a.c.lease - a.c.margin())
+	return true, nil
 }
 
 // leave leaves nothing of an attempt in the database that has ended, but a lock that it has won.

@@ -386,7 +386,7 @@ func mustAcquire(t *testing.T, l *Lock) *recipes.Hold {
 	return hold
 }
 
-// An acquire whose reply was lost finds that it has the lock, and until when.
+// An acquire whose reply was lost finds that it has the lock, and renews its lease.
 func TestAcquireFindsThatItWasApplied(t *testing.T) {
 	inMemory(t, func(t *testing.T, m *memory) {
 		var l *lossy
@@ -415,6 +415,26 @@ func TestTryAcquireFindsThatItWasApplied(t *testing.T) {
 		require.Equal(t, 1, l.acquires)
 		require.NoError(t, hold.Release())
 	})
+}
+
+// An acquire finds that it was applied when its lease has almost ended.
+func TestAcquireFindsThatItWasAppliedAtTheEndOfItsLease(t *testing.T) {
+	for name, acquire := range map[string]func(*Lock, context.Context) (*recipes.Hold, error){
+		"Acquire": (*Lock).Acquire, "TryAcquire": (*Lock).TryAcquire,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, m *memory) {
+				var l *lossy
+				c, _ := m.client(func(t table) table { l = &lossy{table: t}; return l })
+				lock := lockOf(t, c)
+				l.after = func() { time.Sleep(testLease - testLease/25) }
+				hold, err := acquire(lock, t.Context())
+				require.NoError(t, err)
+				require.Equal(t, 1, l.acquires)
+				require.NoError(t, hold.Release())
+			})
+		})
+	}
 }
 
 // An acquire that arrives after the next one was sent is found, too.
