@@ -197,7 +197,7 @@ func (m *link) undo(ctx context.Context, q request) error {
 	})
 }
 
-func (m *link) leave(context.Context, request, bool) error { return nil }
+func (m *link) leave(ctx context.Context, _ request, _ bool) error { return m.request(ctx, func() {}) }
 
 func (m *link) tokenOf(q request) int64 { return q.next }
 
@@ -305,7 +305,9 @@ func simulate(t *testing.T, m *memory, h *history, seed uint64) {
 		weather.Go(func() { l.change(random, end) })
 	}
 	time.Sleep(time.Duration(seed%30) * m.lease / 5)
+	began := time.Now()
 	require.NoError(t, all[0].Close()) // its goroutines find it closed
+	require.LessOrEqual(t, time.Since(began), m.lease/3)
 	work.Wait()
 	close(end)
 	weather.Wait()
@@ -317,7 +319,7 @@ func simulate(t *testing.T, m *memory, h *history, seed uint64) {
 	last, _ := m.client()
 	lock, err := last.Lock("lock")
 	require.NoError(t, err)
-	began := time.Now()
+	began = time.Now()
 	hold, err := lock.Acquire(t.Context())
 	require.NoError(t, err)
 	require.LessOrEqual(t, time.Since(began), m.lease+m.lease/10, "a hold that has ended is left")
@@ -823,6 +825,36 @@ func TestCloseWhenAnAcquireIsAnswered(t *testing.T) {
 		require.Empty(t, m.rows["lock"].owner)
 	})
 }
+
+// An acquire without an answer has just ended, and the database answers nothing.
+func TestCloseTakesAThirdOfTheLease(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		c, _ := m.client(func(t table) table { return silent{t} })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := lockOf(t, c).Acquire(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		synctest.Wait() // it is being undone
+		began := time.Now()
+		require.NoError(t, c.Close())
+		require.LessOrEqual(t, time.Since(began), testLease/3)
+	})
+}
+
+// silent answers no acquire, and nothing after it.
+type silent struct{ table }
+
+func (silent) acquire(ctx context.Context, _ request) (bool, error) {
+	<-ctx.Done()
+	return false, ctx.Err()
+}
+
+func (silent) undo(ctx context.Context, _ request) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s silent) leave(ctx context.Context, q request, _ bool) error { return s.undo(ctx, q) }
 
 func TestAcquiresAreMeasured(t *testing.T) {
 	inMemory(t, func(t *testing.T, m *memory) {
