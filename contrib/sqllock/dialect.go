@@ -88,12 +88,10 @@ var fragments = map[Dialect]*strings.Replacer{
 		"{left}", `CAST(extract(epoch FROM LEAST({until}, clock_timestamp() + interval '100 years')
 			- clock_timestamp()) * 1000000 AS bigint)`,
 		"{clock}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
-		"{unless there}", "ON CONFLICT (name) DO NOTHING",
+		"{unless there}", "ON CONFLICT DO NOTHING",
 		"{acquire}", `UPDATE {table} SET owner = :owner, fence = :next, valid_until = {later}
 			WHERE fence = :seen AND name = ({free row})`,
 		"{for share}", "FOR SHARE",
-		"{stand}", `INSERT INTO {queue} (name, owner, valid_until) VALUES (:name, :owner, {later})
-			ON CONFLICT (name, owner) DO UPDATE SET valid_until = EXCLUDED.valid_until`,
 		"{acquire key}", `INSERT INTO {table} AS t ({name}, {holder}, {until}) VALUES (:name, :owner, {later})
 			ON CONFLICT ({name}) DO UPDATE SET {holder} = EXCLUDED.{holder}, {until} = EXCLUDED.{until}
 			WHERE t.{until} <= {now} OR t.{holder} = EXCLUDED.{holder}`,
@@ -120,8 +118,6 @@ var fragments = map[Dialect]*strings.Replacer{
 			SET owner = :owner, fence = :next, valid_until = {later}
 			WHERE fence = :seen`,
 		"{for share}", "LOCK IN SHARE MODE",
-		"{stand}", `INSERT INTO {queue} (name, owner, valid_until) VALUES (:name, :owner, {later})
-			ON DUPLICATE KEY UPDATE valid_until = VALUES(valid_until)`,
 		// The second column is compared after the first one was set.
 		"{acquire key}", `INSERT INTO {table} ({name}, {holder}, {until}) VALUES (:name, :owner, {later})
 			ON DUPLICATE KEY UPDATE {holder} = IF({until} <= {now}, VALUES({holder}), {holder}),

@@ -127,5 +127,5 @@
 // MySQL 8 has not been run. What is known to differ from MariaDB: GET_LOCK takes whole seconds, so a
 // SessionLock polls if its lease is less than 3 s, as it does with MariaDB here. A server that has ended
 // a silent session says so to the client (error 4031). VALUES() in ON DUPLICATE KEY UPDATE, which
-// KeyLock and WithFairQueue use, is deprecated since 8.0.20 and works.
+// KeyLock uses, is deprecated since 8.0.20 and works.
 package sqllock

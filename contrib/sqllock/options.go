@@ -150,7 +150,7 @@ func WithNotify(channel string, listen Listen) Option {
 }
 
 // WithFairQueue has the waiters for a Lock acquire it in the order in which they came, in all clients.
-// They are in a second table: see Dialect.CreateQueue. A wait takes two more statements, and one at each
+// They are in a second table: see Dialect.CreateQueue. A wait takes three more statements, and two at each
 // third of the lease. Each waiter asks the database, not only the first one of a client. The next one of
 // the queue does so eight times as often as WithPoll says, the one behind it four times, and so on. A
 // hand-over to another client takes about that long, unless WithNotify is used. A waiter that was not

@@ -47,7 +47,13 @@ const (
 				(SELECT mine.ticket FROM {queue} AS mine WHERE mine.name = :name AND mine.owner = :owner),
 				9223372036854775807))
 		FROM {table} WHERE name = :name`
-	leaveText = `DELETE FROM {queue} WHERE name = :name AND (owner = :owner OR valid_until <= {now})`
+	// A ticket is not valid until it is renewed. So one that is inserted after its waiter has left keeps
+	// the lock from no other.
+	enterText = `INSERT INTO {queue} (name, owner, valid_until) VALUES (:name, :owner, {now}) {unless there}`
+	standText = `UPDATE {queue} SET valid_until = {later} WHERE name = :name AND owner = :owner`
+	// Tickets that have just been inserted stay.
+	leaveText = `DELETE FROM {queue} WHERE name = :name
+		AND (owner = :owner OR valid_until <= {now} - INTERVAL '1' MINUTE)`
 )
 
 // queues has the statements of a fair queue.
@@ -56,13 +62,14 @@ type queues struct {
 	gates *gates
 	next  time.Duration // the longest pause of the next one of the queue; others have a multiple of it
 
-	readStatement, standStatement, leaveStatement statement
+	readStatement, enterStatement, standStatement, leaveStatement statement
 }
 
 func newQueues(t *rows, c *Client) *queues {
 	return &queues{
 		rows: t, gates: &c.gates, next: c.poll / 8, readStatement: c.statement(readFairText),
-		standStatement: c.statement("{stand}"), leaveStatement: c.notifying(leaveText),
+		enterStatement: c.statement(enterText), standStatement: c.statement(standText),
+		leaveStatement: c.notifying(leaveText),
 	}
 }
 
@@ -94,16 +101,24 @@ func (w *waiter) read(ctx context.Context, q request) (row, error) {
 	if time.Since(w.stood) < again {
 		return r, nil
 	}
-	w.stands = true
-	asked := time.Now()
-	if _, err := w.change(ctx, w.standStatement, q.values()); err != nil {
-		return row{}, err
-	}
-	w.stood = asked
-	return r, nil
+	return r, w.stand(ctx, q)
 }
 
-// leave deletes the ticket, and those of waiters that were not heard of for a lease.
+// stand takes a ticket if there is none, and renews it.
+func (w *waiter) stand(ctx context.Context, q request) error {
+	w.stands = true
+	asked := time.Now()
+	if err := w.exec(ctx, w.db, w.enterStatement, q.values()); err != nil {
+		return err
+	}
+	renewed, err := w.change(ctx, w.standStatement, q.values())
+	if renewed {
+		w.stood = asked
+	}
+	return err
+}
+
+// leave deletes the ticket, and those whose leases have ended a minute before.
 func (w *waiter) leave(ctx context.Context, q request, _ bool) error {
 	if !w.stands {
 		return nil

@@ -1,6 +1,8 @@
 package sqllock_test
 
 import (
+	"context"
+	"database/sql"
 	"testing"
 	"time"
 
@@ -20,9 +22,24 @@ func (s *site) fairClient(t testing.TB, opts ...sqllock.Option) (*sqllock.Client
 }
 
 // waiters counts the waiters in the queue.
-func (s *site) waiters(t testing.TB) (n int) {
+func (s *site) waiters(t testing.TB) int {
 	t.Helper()
-	require.NoError(t, s.db.QueryRow("SELECT COUNT(*) FROM docent_locks_queue").Scan(&n))
+	clock := map[sqllock.Dialect]string{
+		sqllock.PostgreSQL: "clock_timestamp()",
+		sqllock.MySQL:      "UTC_TIMESTAMP(6)",
+	}
+	return s.count(t, "docent_locks_queue WHERE valid_until > "+clock[s.dialect])
+}
+
+// tickets counts the waiters, and those that have crashed.
+func (s *site) tickets(t testing.TB) int {
+	t.Helper()
+	return s.count(t, "docent_locks_queue")
+}
+
+func (s *site) count(t testing.TB, rows string) (n int) {
+	t.Helper()
+	require.NoError(t, s.db.QueryRow("SELECT COUNT(*) FROM "+rows).Scan(&n))
 	return n
 }
 
@@ -112,9 +129,65 @@ func TestFairQueueWithADeadWaiter(t *testing.T) {
 		hold = <-next
 		require.NotNil(t, hold)
 		require.NoError(t, hold.Release())
-		for one.waiters(t) > 0 { // those that have crashed are deleted, too
+		for one.tickets(t) > 0 { // those that have crashed are deleted, too
 			time.Sleep(time.Millisecond)
 		}
 		require.NoError(t, b.Close()) // ends its wait
+	})
+}
+
+// slowTickets has the database wait for the row of another table before it inserts a ticket, although the
+// client gives the request up.
+var slowTickets = map[sqllock.Dialect][]string{
+	sqllock.PostgreSQL: {
+		`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			UPDATE slow SET n = 1;
+			RETURN NEW;
+		EXCEPTION WHEN query_canceled THEN
+			UPDATE slow SET n = 1;
+			RETURN NEW;
+		END $$`,
+		"CREATE TRIGGER slow BEFORE INSERT ON docent_locks_queue FOR EACH ROW EXECUTE PROCEDURE slow()",
+	},
+	sqllock.MySQL: {
+		"CREATE TRIGGER slow BEFORE INSERT ON docent_locks_queue FOR EACH ROW UPDATE slow SET n = 1",
+	},
+}
+
+// The database inserts a ticket after its waiter has given up and left. It does not keep the lock from
+// others.
+func TestTicketThatComesLate(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		a, _ := one.fairClient(t, sqllock.WithLease(time.Hour))
+		b, _ := one.fairClient(t, sqllock.WithLease(time.Hour))
+		hold := mustAcquire(t, lockOf(t, a, "lock"))
+		one.exec(t, "CREATE TABLE slow (n int)")
+		one.exec(t, "INSERT INTO slow VALUES (0)")
+		for _, text := range slowTickets[s.dialect] {
+			one.exec(t, text)
+		}
+		operator := begin(t, one.db, sql.LevelDefault)
+		_, err := operator.Exec("UPDATE slow SET n = 2")
+		require.NoError(t, err)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		ended, waiter := make(chan error, 1), lockOf(t, b, "lock")
+		go func() {
+			_, err := waiter.Acquire(ctx)
+			ended <- err
+		}()
+		one.awaitRowLock(t)
+		cancel()
+		require.Error(t, <-ended)
+		require.NoError(t, b.Close())
+		require.Zero(t, one.tickets(t))
+		require.NoError(t, operator.Commit())
+		require.Eventually(t, func() bool { return one.tickets(t) > 0 }, time.Minute, 10*time.Millisecond)
+
+		require.NoError(t, hold.Release())
+		hold, err = lockOf(t, a, "lock").TryAcquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Release())
 	})
 }
