@@ -16,9 +16,10 @@ var errNilTx = errors.New("the transaction is nil")
 // have another client write at the same time: what is not committed yet is not there. The token is for
 // resources that other holders write, too.
 //
-// InTx waits for other transactions until ctx ends. If a client holds the lock, it fails at once with
-// recipes.ErrNotAcquired. After an error roll tx back: it may have locked the row, which keeps a
-// holder from renewing its lease.
+// InTx waits for other transactions until ctx ends. MySQL ends the wait, too, after
+// innodb_lock_wait_timeout, which is 50 s by default. Then InTx fails with error 1205 of MySQL. If a client
+// holds the lock, InTx fails at once with recipes.ErrNotAcquired. After an error roll tx back: it may have
+// locked the row, which keeps a holder from renewing its lease.
 //
 // Call it first in the transaction, so that the transaction sees what the one before it has written.
 // At the isolation levels repeatable read and serializable of PostgreSQL it may fail because of
@@ -106,6 +107,7 @@ func (l *Lock) lockRow(ctx context.Context, tx *sql.Tx) (row, error) {
 //
 // It fails with recipes.ErrNotHeld if the lock was released, or has been acquired since. It waits for
 // a renewal of the lease, and renewals wait for tx. So tx must be shorter than a third of the lease.
+// MySQL ends the wait after innodb_lock_wait_timeout. Then Guard fails with error 1205 of MySQL.
 // At the isolation levels repeatable read and serializable of PostgreSQL call it first in tx. Several
 // transactions may guard with one token at a time.
 func (l *Lock) Guard(ctx context.Context, tx *sql.Tx, token int64) error {
