@@ -188,10 +188,10 @@ func (c *checker) checkEnded(r *record, n *node) {
 // that.
 func (c *checker) untold(r *record) bool {
 	client, _, _ := strings.Cut(r.owner, ".")
-	untold := false
+	untold, ofServer := false, []string{"event", "disconnected", "expired"}
 	for _, e := range c.srv.Trace().Entries {
 		switch {
-		case e.Client != client || e.Session == "" || slices.Contains([]string{"event", "disconnected", "expired"}, e.What):
+		case e.Client != client || e.Session == "" || slices.Contains(ofServer, e.What):
 		case strings.HasPrefix(e.What, "connected again"):
 			untold = true
 		default: // a request
