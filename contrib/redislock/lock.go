@@ -42,7 +42,8 @@ type lockConfig struct{ fair bool }
 // waiter that crashed delays those behind it by the time to live at most, as a holder does that crashed.
 // Each waiter asks at intervals (WithPollInterval), and has a channel of its own, on which it is told that
 // it is its turn. Locks of one name with and without the option exclude each other, but those without it
-// do not queue: the lock is fair if all programs use the option.
+// do not queue: the lock is fair if all programs use the option. A release of the one kind of lock does not
+// wake the waiters of the other kind: they find the lock free when they ask.
 func WithFairQueue() LockOption {
 	return func(c *lockConfig) error {
 		c.fair = true

@@ -43,7 +43,8 @@ func WithTTL(d time.Duration) Option {
 
 // WithPollInterval sets after how long a waiter asks again at the latest. It usually asks when the
 // release is published, or when the key of a holder that crashed expires. The interval only matters
-// where a message was lost, or the key was deleted by hand. It is 10 ms at least. The default is 1 s.
+// where a message was lost, the key was deleted by hand, or locks of one name are fair in some programs and
+// not in others. It is 10 ms at least. The default is 1 s.
 func WithPollInterval(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 10*time.Millisecond {
