@@ -22,8 +22,16 @@ var campaigns = []campaign{
 		says: "8 ensembles, 98 rounds, 30,401 grants, 34,770 additions to counters, 281,136 events of caches",
 	},
 	{
+		date: "2026-11-28", commit: "fca77fa", command: "make siege DURATION=30m SEED=3033676401", faults: 242,
+		says: "6 ensembles, 25 rounds, 7,149 grants, 4,466 additions to counters, 72,968 events of caches",
+	},
+	{
 		date: "2026-11-28", commit: "9d24e22", command: "make swarm SEEDS=8800", seeds: 8_800,
 		says: "5,209,965 requests, 148,089 holds, 134,086 simulated faults",
+	},
+	{
+		date: "2026-11-28", commit: "22a09ba", command: "make swarm SEEDS=1600 FROM=41600", seeds: 1_600,
+		says: "957,086 requests, 27,960 holds, 24,758 simulated faults",
 	},
 }
 
@@ -32,9 +40,13 @@ const campaignText = `
 
 These runs take too long for the tests. Each found no violation of what [Guarantees](guarantees.md) promises: two
 valid holds, a token that does not grow, too many permits, an addition that is applied twice or lost, a cache that
-differs from the servers, a node without an owner. ` + "`make siege`" + ` besieges real servers, of three and of five,
-with faults of servers, processes and links. A fault counts if it had an effect. ` + "`make swarm`" + ` runs all
-recipes on the server of [zktest](../zktest) in virtual time, each seed with its own faults.
+differs from the servers, a node without an owner. A run that finds one ends, and is not in the table. The last two were
+those of the seeds 33128 (a cache that followed nothing, see the [track record](track-record.md)) and 41707 (an
+[assumption](adr/0102-unheard-timeouts.md) that the guarantees did not name).
+
+` + "`make siege`" + ` besieges real servers, of three and of five, with faults of servers, processes and links.
+A fault counts if it had an effect. ` + "`make swarm`" + ` runs all recipes on the server of [zktest](../zktest) in
+virtual time, each seed with its own faults.
 
 | Date | Commit | Command | Faults | Seeds | Counted |
 |---|---|---|---|---|---|
