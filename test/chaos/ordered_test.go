@@ -120,7 +120,7 @@ func newLate(t *testing.T, servers *network, e *ensemble.Ensemble, n int) *late 
 	}
 	l.relayB.refuse()
 	l.client = testzk.Connected(t, l.relayA.addr()+","+l.relayB.addr(), framework.WithSessionTimeout(20*time.Second))
-	l.other = testzk.Connected(t, leader.Addr())
+	l.other = testzk.Connected(t, leader.Addr(), framework.WithSessionTimeout(time.Minute)) // it must not be lost
 	session, err := l.client.Session(testzk.Context(t))
 	require.NoError(t, err)
 	l.session = session
