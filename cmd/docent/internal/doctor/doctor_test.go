@@ -115,6 +115,20 @@ func TestServersOfOneEnsembleKnowEachOthersSessions(t *testing.T) {
 	})
 }
 
+func TestServersThatGrantOtherTimeoutsFail(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server, _ *framework.Client, cfg Config) {
+		other := srv.Follower(0)
+		other.SetSessionTimeouts(time.Second, 3*time.Second)
+		cfg.Servers = append(cfg.Servers, other.MemAddr())
+		all := examine(t, cfg)["session timeout"]
+		require.Len(t, all, 2)
+		assert.Equal(t, OK, all[0].Result)
+		assert.Equal(t, Fail, all[1].Result)
+		assert.Contains(t, all[1].Found, "grants 8s, and "+other.MemAddr()+" grants 3s")
+		assert.Equal(t, boundsAdvice, all[1].Advice)
+	})
+}
+
 func TestAServerOfAnotherEnsembleFails(t *testing.T) {
 	t.Parallel()
 	a, b := zktest.Start(t), zktest.Start(t)

@@ -39,6 +39,7 @@ func (e *examination) servers(ctx context.Context) {
 	}
 	if len(writable) > 0 {
 		e.timeout(ctx, writable[0])
+		e.sameTimeout(writable)
 	}
 }
 
@@ -127,6 +128,8 @@ const (
 	readOnlyAdvice = "it has lost the other servers: see whether they run, and whether it can reach them"
 	strangerAdvice = "name only servers of one ensemble in the connection string: a lock on one excludes nothing " +
 		"on the other"
+	boundsAdvice = "give all servers the same minSessionTimeout and maxSessionTimeout: a session may end before " +
+		"the client knows that its timeout is shorter"
 )
 
 // server reports one server.
@@ -168,6 +171,18 @@ func (e *examination) timeout(ctx context.Context, p *peer) {
 		l.end()
 	}
 	e.granted(time.Duration(p.reply.timeout)*time.Millisecond, bounds[0], bounds[1])
+}
+
+// sameTimeout reports servers that grant another session timeout than the first one.
+func (e *examination) sameTimeout(peers []*peer) {
+	first := peers[0]
+	for _, p := range peers[1:] {
+		if p.reply.timeout != first.reply.timeout {
+			e.fail("session timeout", fmt.Sprintf("%s grants %v, and %s grants %v", first.name,
+				time.Duration(first.reply.timeout)*time.Millisecond, p.name,
+				time.Duration(p.reply.timeout)*time.Millisecond), boundsAdvice)
+		}
+	}
 }
 
 // granted reports a session timeout that the servers grant, and its bounds.
