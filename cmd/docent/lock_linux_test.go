@@ -108,7 +108,7 @@ func TestExitCodes(t *testing.T) {
 	observer := testzk.Observer(t)
 	_, err := observer.Create(filepath.Dir(denied), nil, 0, zk.DigestACL(zk.PermAll, "user", "secret"))
 	require.NoError(t, err)
-	free := testzk.Path(t)
+	free, reading := testzk.Path(t), testzk.Path(t) // locks of two kinds on one path cause a warning
 	for name, test := range map[string]struct {
 		args []string
 		want int
@@ -129,7 +129,7 @@ func TestExitCodes(t *testing.T) {
 		"held, another code":     {connected("lock", "-n", "-E", "0", path, "--", "true"), 0},
 		"no server":              {[]string{"--connect", "127.0.0.1:1", "lock", "-w", "100ms", path, "--", "true"}, 69},
 		"no permission":          {connected("lock", denied, "--", "true"), 77},
-		"flags behind the path":  {connected("lock", free, "-n", "--shared", "--", "true"), 0},
+		"flags behind the path":  {connected("lock", reading, "-n", "--shared", "--", "true"), 0},
 		"dashes for the command": {connected("lock", free, "--", "sh", "-c", `[ "$1" = -- ]`, "sh", "--"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
