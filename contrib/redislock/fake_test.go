@@ -265,6 +265,17 @@ func (s *fakeSubscription) Close() error {
 	return nil
 }
 
+// firstAnswerAfter returns the fault of a link whose first answer is late, by d.
+func firstAnswerAfter(d time.Duration) func(context.Context, bool) error {
+	var late atomic.Bool
+	return func(_ context.Context, answer bool) error {
+		if answer && late.CompareAndSwap(false, true) {
+			time.Sleep(d)
+		}
+		return nil
+	}
+}
+
 // faults fails, delays and loses requests and answers at random.
 type faults struct {
 	mu     sync.Mutex

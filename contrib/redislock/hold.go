@@ -30,10 +30,9 @@ type held struct {
 // renews the lock, ends with the release, so Close waits for that.
 func (l *Lock) hold(g grant, begun time.Time) (*recipes.Hold, error) {
 	h := &held{Lock: l, grant: g, lost: make(chan struct{}), released: make(chan struct{})}
-	until := l.c.until(begun)
-	h.until.Store(&until)
+	pause := h.extend(begun)
 	h.renewing, h.stop = context.WithCancel(context.Background())
-	l.c.work.Go(func() { h.keep(begun) })
+	l.c.work.Go(func() { h.keep(pause) })
 	hold, err := recipes.HoldForeign(recipes.ForeignHold{
 		Name: l.Key(), Token: g.token, Key: l.reentry,
 		Until: func() time.Time { return *h.until.Load() },
@@ -48,9 +47,17 @@ func (l *Lock) hold(g grant, begun time.Time) (*recipes.Hold, error) {
 	return hold, err
 }
 
+// extend notes that a request that was sent at begun has set or renewed the key. It returns the pause until
+// the next renewal, which comes a third of the time to live after that request.
+func (h *held) extend(begun time.Time) (pause time.Duration) {
+	until := h.c.until(begun)
+	h.until.Store(&until)
+	return time.Until(begun.Add(h.c.cfg.ttl / 3))
+}
+
 // keep renews the lock until the hold is lost or released. A release without an answer is repeated.
-func (h *held) keep(begun time.Time) {
-	h.renew(begun)
+func (h *held) keep(pause time.Duration) {
+	h.renew(pause)
 	h.stop()
 	<-h.released
 	if h.pending && h.c.open.Err() == nil {
@@ -58,12 +65,10 @@ func (h *held) keep(begun time.Time) {
 	}
 }
 
-// renew renews the lock each third of the time to live, counted from when the request was sent that set
-// the key, or renewed it.
-func (h *held) renew(begun time.Time) {
-	pause := func() time.Duration { return time.Until(begun.Add(h.c.cfg.ttl / 3)) }
-	for next := pause(); ; {
-		timer := time.NewTimer(next)
+// renew renews the lock after a pause, again and again, until the hold is lost or its release begins.
+func (h *held) renew(pause time.Duration) {
+	for {
+		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-h.renewing.Done():
@@ -74,7 +79,7 @@ func (h *held) renew(begun time.Time) {
 			h.lose(ErrClosed)
 			return
 		}
-		sent := time.Now()
+		begun := time.Now()
 		owner, err := ask(h.renewing, h.c, func(ctx context.Context) (string, error) {
 			return h.kind.renew(ctx, h.owner)
 		})
@@ -85,12 +90,9 @@ func (h *held) renew(begun time.Time) {
 			h.lose(fmt.Errorf("the key is that of another kind of lock: %w", err))
 			return
 		case err != nil: // the lock is ours until its time is over, for all that is known
-			next = h.c.cfg.ttl / 20
+			pause = h.c.cfg.ttl / 20
 		case owner == h.owner:
-			begun = sent
-			until := h.c.until(begun)
-			h.until.Store(&until)
-			next = pause()
+			pause = h.extend(begun)
 		default:
 			h.lose(lossOf(owner))
 			return

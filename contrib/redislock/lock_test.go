@@ -706,13 +706,7 @@ func TestCancelledAcquireMatchesNoDeadline(t *testing.T) {
 // The first renewal comes a third of the time to live after the request, however late the answer was.
 func TestRenewalAfterALateAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *fake, a, _ *peer) {
-		var late atomic.Bool
-		a.fault = func(_ context.Context, answer bool) error {
-			if answer && late.CompareAndSwap(false, true) {
-				time.Sleep(ttl * 6 / 10) // a client of Redis that disregards contexts waits for it
-			}
-			return nil
-		}
+		a.fault = firstAnswerAfter(ttl * 6 / 10) // a client of Redis that disregards contexts waits for it
 		hold := acquire(t, a)
 		time.Sleep(3 * ttl)
 		require.NoError(t, hold.Err())

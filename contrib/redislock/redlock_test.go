@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -264,13 +263,7 @@ func TestRedlockWithAServerThatReturnsWithoutItsKeys(t *testing.T) {
 func TestRedlockAfterATryOfItsOwn(t *testing.T) {
 	bubbleRedlock(t, func(t *testing.T, servers []*fake, a, b *redlockPeer) {
 		for _, l := range a.links {
-			var late atomic.Bool
-			l.fault = func(_ context.Context, answer bool) error {
-				if answer && late.CompareAndSwap(false, true) {
-					time.Sleep(ttl / 8) // a server has ttl / 10
-				}
-				return nil
-			}
+			l.fault = firstAnswerAfter(ttl / 8) // a server has ttl / 10
 		}
 		hold, err := a.TryAcquire(t.Context())
 		require.NoError(t, err)
