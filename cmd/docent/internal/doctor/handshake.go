@@ -22,6 +22,9 @@ type session struct {
 	readOnly bool // of a reply: the server has no quorum
 }
 
+// granted returns the timeout of a reply.
+func (s session) granted() time.Duration { return time.Duration(s.timeout) * time.Millisecond }
+
 const (
 	requestSize  = 45
 	shortestSize = 36   // of a connect reply, without readOnly

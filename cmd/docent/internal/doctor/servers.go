@@ -154,23 +154,25 @@ func (e *examination) server(p *peer, stranger error, writable []*peer) {
 	}
 }
 
+// timeoutCheck is the name of the checks of session timeouts.
+const timeoutCheck = "session timeout"
+
 // timeout checks the session timeout that a server grants. Its bounds are those of the answers to the
 // smallest and to the largest number.
 func (e *examination) timeout(ctx context.Context, p *peer) {
-	const check = "session timeout"
 	within, cancel := e.patience(ctx)
 	defer cancel()
 	var bounds [2]time.Duration
 	for i, ask := range []int32{0, math.MaxInt32} {
 		l, err := e.open(within, p, session{timeout: ask})
 		if err != nil {
-			e.fail(check, p.name+": "+err.Error(), noReplyAdvice)
+			e.fail(timeoutCheck, p.name+": "+err.Error(), noReplyAdvice)
 			return
 		}
-		bounds[i] = time.Duration(l.session.timeout) * time.Millisecond
+		bounds[i] = l.session.granted()
 		l.end()
 	}
-	e.granted(time.Duration(p.reply.timeout)*time.Millisecond, bounds[0], bounds[1])
+	e.granted(p.reply.granted(), bounds[0], bounds[1])
 }
 
 // sameTimeout reports servers that grant another session timeout than the first one.
@@ -178,29 +180,27 @@ func (e *examination) sameTimeout(peers []*peer) {
 	first := peers[0]
 	for _, p := range peers[1:] {
 		if p.reply.timeout != first.reply.timeout {
-			e.fail("session timeout", fmt.Sprintf("%s grants %v, and %s grants %v", first.name,
-				time.Duration(first.reply.timeout)*time.Millisecond, p.name,
-				time.Duration(p.reply.timeout)*time.Millisecond), boundsAdvice)
+			e.fail(timeoutCheck, fmt.Sprintf("%s grants %v, and %s grants %v",
+				first.name, first.reply.granted(), p.name, p.reply.granted()), boundsAdvice)
 		}
 	}
 }
 
 // granted reports a session timeout that the servers grant, and its bounds.
 func (e *examination) granted(granted, least, most time.Duration) {
-	const check = "session timeout"
 	text := fmt.Sprintf("%v is granted; the servers grant %v to %v", granted, least, most)
 	tick := least / 2 // unless the servers set minSessionTimeout
 	advice := fmt.Sprintf("ask for eight ticks of the servers or more: %v, if minSessionTimeout is two ticks", 8*tick)
 	switch {
 	case granted < 4*tick:
-		e.fail(check, text+": less than four ticks", advice)
+		e.fail(timeoutCheck, text+": less than four ticks", advice)
 	case granted != e.Timeout:
-		e.warn(check, fmt.Sprintf("%v is asked for, ", e.Timeout)+text,
+		e.warn(timeoutCheck, fmt.Sprintf("%v is asked for, ", e.Timeout)+text,
 			"ask for a timeout within the bounds, or set minSessionTimeout and maxSessionTimeout of the servers")
 	case granted < 8*tick:
-		e.warn(check, text+": less than eight ticks", advice)
+		e.warn(timeoutCheck, text+": less than eight ticks", advice)
 	default:
-		e.ok(check, text)
+		e.ok(timeoutCheck, text)
 	}
 }
 
