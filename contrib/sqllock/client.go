@@ -103,15 +103,31 @@ func (c *Client) CreateTable(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.rows.db.ExecContext(ctx, text)
-		if err != nil { // PostgreSQL fails if another client creates the table meanwhile: then it is there now
-			_, err = c.rows.db.ExecContext(ctx, text)
-		}
-		if err != nil {
+		if err := c.createOne(ctx, text); err != nil {
 			return fmt.Errorf("sqllock: create table %s: %w", c.config.table, err)
 		}
 	}
 	return nil
+}
+
+// createOne runs a statement that creates a table unless it exists. In PostgreSQL such a statement fails
+// if another client is about to create that table. It can fail again when the table is there, until all
+// connections have heard of it. So the clients create it one after the other.
+func (c *Client) createOne(ctx context.Context, text string) error {
+	tx, err := c.rows.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if c.dialect == PostgreSQL {
+		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", c.sessionKey("")); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, text); err != nil {
+		return err
+	}
+	return tx.Commit()
 }
 
 // Lock returns the lock with a name, which has 1 to 255 bytes of UTF-8. It makes no request. All

@@ -142,7 +142,7 @@ func TestEnvironmentOfOneServer(t *testing.T) {
 		WithServerEnvironment(1, "a=", "b"), WithServerEnvironment(1, "a", "\x00"),
 	} {
 		_, err := newConfig(1, []Option{bad})
-		require.ErrorContains(t, err, "environment")
+		require.ErrorContains(t, err, "WithServerEnvironment")
 	}
 }
 
