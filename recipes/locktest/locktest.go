@@ -17,6 +17,7 @@
 //	exclusion      no two holds are valid at a time, of several clients and of one
 //	try            TryAcquire does not wait, and fails with recipes.ErrNotAcquired
 //	wait           Acquire waits for the release
+//	methods        AcquireWithin ends in time, and Do holds the lock while its function runs
 //	context        an acquire ends with its context, and changes nothing
 //	give up        acquires that end at any moment change nothing
 //	release        a hold ends once, and says so everywhere
@@ -29,7 +30,8 @@
 //	deletion       a hold whose record is deleted ends, and the next one begins (Client.Delete)
 //	close          the end of a client ends its holds and its waits (Client.Close)
 //
-// The other tests compare tokens, too, where one hold follows another.
+// The test of methods is for those of the lock that has both, and else for the functions of package
+// recipes. The other tests compare tokens, too, where one hold follows another.
 //
 // A test whose function is nil is skipped, and the reason names the field. No time that a machine
 // takes decides a test, except that the holder of a lock that is not cut off has to renew its lease.
@@ -93,6 +95,7 @@ func Run(t *testing.T, s Service) {
 		{"exclusion", (*suite).exclusion},
 		{"try", (*suite).try},
 		{"wait", (*suite).wait},
+		{"methods", (*suite).methods},
 		{"context", (*suite).context},
 		{"give up", (*suite).giveUp},
 		{"release", (*suite).release},

@@ -30,6 +30,10 @@ var defects = map[defect]string{
 	"a try fails with another error":             "try",
 	"a client acquires what it holds":            "try",
 	"a wait fails":                               "wait",
+	"AcquireWithin has no limit":                 "methods",
+	"Do holds nothing":                           "methods",
+	"Do releases nothing":                        "methods",
+	"Do hides errors":                            "methods",
 	"ignores the context":                        "context",
 	"frees the lock when it gives up":            "context",
 	"frees the lock when it soon gives up":       "give_up",
@@ -263,6 +267,34 @@ func (c *serviceClient) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 		return nil, errors.New("busy")
 	}
 	return nil, recipes.ErrNotAcquired
+}
+
+func (c *serviceClient) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	if c.defect == "AcquireWithin has no limit" {
+		return c.Acquire(ctx)
+	}
+	return recipes.AcquireWithin(ctx, c, d)
+}
+
+func (c *serviceClient) Do(ctx context.Context, fn func(context.Context, *recipes.Hold) error) error {
+	switch c.defect {
+	case "Do holds nothing":
+		hold, err := c.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(hold.Release(), fn(ctx, hold))
+	case "Do releases nothing":
+		hold, err := c.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, hold)
+	case "Do hides errors":
+		_ = recipes.Do(ctx, c, fn)
+		return nil
+	}
+	return recipes.Do(ctx, c, fn)
 }
 
 // take takes the lock if it is free.

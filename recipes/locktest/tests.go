@@ -114,6 +114,60 @@ func (s *suite) mustNotAcquire(c Client) {
 	}
 }
 
+// withMethods is a lock with methods for what package recipes has functions for.
+type withMethods interface {
+	recipes.Locker
+	AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error)
+	Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error
+}
+
+// functions gives a lock the methods.
+type functions struct{ recipes.Locker }
+
+func (f functions) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, f.Locker, d)
+}
+
+func (f functions) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, f.Locker, fn)
+}
+
+// methods has one client hold the lock by Do, while another one acquires it within a time.
+func (s *suite) methods() {
+	a, b := s.client("a"), s.client("b")
+	of := func(c Client) withMethods {
+		if lock, ok := c.Lock.(withMethods); ok {
+			return lock
+		}
+		return functions{c.Lock}
+	}
+	fail := errors.New("fail")
+	err := of(a).Do(s.bounded(), func(ctx context.Context, hold *recipes.Hold) error {
+		if err := errors.Join(ctx.Err(), hold.Err()); err != nil {
+			s.Errorf("the hold or the context of Do has ended: %v", err)
+		}
+		bounded := s.bounded()
+		for d, want := range map[time.Duration]error{
+			0: recipes.ErrNotAcquired, s.Lease / 10: context.DeadlineExceeded,
+		} {
+			other, err := of(b).AcquireWithin(bounded, d)
+			if !errors.Is(err, want) || bounded.Err() != nil {
+				s.Errorf("AcquireWithin %v while Do holds the lock: %v and %v, want %v", d, other, err, want)
+			}
+		}
+		return fail
+	})
+	if !errors.Is(err, fail) {
+		s.Errorf("Do: %v, want the error of its function", err)
+	}
+	hold, err := of(b).AcquireWithin(s.bounded(), s.Lease+patience)
+	if err != nil {
+		s.Fatalf("AcquireWithin: %v", err)
+	}
+	s.mustRelease(hold)
+	s.mustBeFree(a)
+}
+
 func (s *suite) wait() {
 	a, b := s.client("a"), s.client("b")
 	hold := s.acquire(a)
