@@ -59,7 +59,7 @@ func NewClient(etcd *clientv3.Client, opts ...Option) (*Client, error) {
 // from a logger or from metrics of the client: it would wait for itself.
 func (c *Client) Close() error {
 	if c.close == nil {
-		return framework.ErrZeroValue
+		return fmt.Errorf("etcdlock: close: %w", framework.ErrZeroValue)
 	}
 	return c.close()
 }

@@ -43,6 +43,9 @@ func New(c *Client, name string) (*Lock, error) {
 	return &Lock{c, name, name + "/"}, nil
 }
 
+// Name returns the name of the lock.
+func (l *Lock) Name() string { return l.name }
+
 // Acquire waits until the lock is acquired. The waiters of all processes acquire it in the order in
 // which their keys were created. Each one waits for the deletion of the key before its own. Acquire
 // goes on when there is no connection. When the lease is lost, it goes on behind the other waiters.
@@ -60,6 +63,18 @@ func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.ac
 // recipes.ErrNotAcquired. It waits until ctx ends for a connection, and for the deletion of a key that
 // it has created itself with a lease that is lost.
 func (l *Lock) TryAcquire(ctx context.Context) (*recipes.Hold, error) { return l.acquire(ctx, true) }
+
+// AcquireWithin is Acquire that waits at most d, or TryAcquire if d is 0 or less: see
+// recipes.AcquireWithin.
+func (l *Lock) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, l, d)
+}
+
+// Do acquires the lock, calls fn with a context that ends with the hold, and releases the hold: see
+// recipes.Do.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, l, fn)
+}
 
 func (l *Lock) acquire(ctx context.Context, try bool) (*recipes.Hold, error) {
 	switch {

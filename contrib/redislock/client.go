@@ -106,7 +106,7 @@ func (c *Client) newOwner() string { return c.process + rand.Text() }
 // returns an error only for the zero value.
 func (c *Client) Close() error {
 	if c.open == nil {
-		return framework.ErrZeroValue
+		return fmt.Errorf("redislock: close: %w", framework.ErrZeroValue)
 	}
 	c.mu.Lock()
 	first := !c.closed

@@ -21,6 +21,7 @@ import (
 // its own: all Lock values of one kind and name are the same lock. It is safe for concurrent use.
 type Lock struct {
 	c      *Client
+	name   string
 	key    string
 	kind   kind
 	as     string // what the owners begin with
@@ -89,7 +90,7 @@ func newLock(c *Client, name string, further ...string) (*Lock, []string, error)
 	case strings.ContainsAny(name, "{}"):
 		return nil, nil, fmt.Errorf("redislock: the name %q of the lock contains a brace", name)
 	}
-	l := &Lock{c: c, key: c.cfg.prefix + name}
+	l := &Lock{c: c, name: name, key: c.cfg.prefix + name}
 	l.ch, l.reentry = l.beside("released"), reentry{c, "", l.key}
 	keys := []string{l.key}
 	for _, name := range append([]string{"token", "done"}, further...) {
@@ -137,6 +138,9 @@ func (l *Lock) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hol
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
 	return recipes.Do(ctx, l, fn)
 }
+
+// Name returns the name of the lock.
+func (l *Lock) Name() string { return l.name }
 
 // Key returns the key of the lock in Redis: the prefix and the name.
 func (l *Lock) Key() string { return l.key }

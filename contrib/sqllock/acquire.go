@@ -45,7 +45,7 @@ func (e engine) acquire(ctx context.Context, how func(*attempt, context.Context)
 func (e engine) check(ctx context.Context) error {
 	switch {
 	case e.c == nil:
-		return fmt.Errorf("%w: sqllock: a lock is made by its client", framework.ErrZeroValue)
+		return fmt.Errorf("%w: sqllock: call its constructor", framework.ErrZeroValue)
 	case ctx == nil:
 		return framework.ErrNilContext
 	}

@@ -38,14 +38,14 @@ type Client struct {
 	busy   sync.WaitGroup // acquires, renewals and cleanups
 }
 
-// New returns a client for the locks in a database, which must have the table: see
+// NewClient returns a client for the locks in a database, which must have the table: see
 // Client.CreateTable. It makes no request. The database remains the caller's: close it after the
 // client. Except for a SessionLock, a lock has no connection of its own. The statements of acquires and
 // renewals need one for a moment, so a limit of connections (sql.DB.SetMaxOpenConns) must leave one for
 // renewals. Its connections must commit each statement by itself (autocommit), as is the default.
 //
-// New returns an error if db is nil, or if the dialect or an option is not valid.
-func New(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {
+// NewClient returns an error if db is nil, or if the dialect or an option is not valid.
+func NewClient(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {
 	if db == nil {
 		return nil, errors.New("sqllock: new client: the database is nil")
 	}
@@ -130,19 +130,13 @@ func (c *Client) createOne(ctx context.Context, text string) error {
 	return tx.Commit()
 }
 
-// Lock returns the lock with a name, which has 1 to 255 bytes of UTF-8. It makes no request. All
-// locks with that name in that table exclude each other, whatever client they are of.
-func (c *Client) Lock(name string) (*Lock, error) {
-	if err := c.checkName(name); err != nil {
-		return nil, fmt.Errorf("sqllock: lock: %w", err)
-	}
-	return &Lock{engine{c, c.leases, name}}, nil
-}
-
-func (c *Client) checkName(name string) error {
+// check returns an error if the client cannot make a lock with that name.
+func (c *Client) check(name string) error {
 	switch {
+	case c == nil:
+		return errors.New("nil client")
 	case c.config == nil:
-		return framework.ErrZeroValue
+		return fmt.Errorf("client: %w", framework.ErrZeroValue)
 	case name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.Contains(name, "\x00"):
 		return fmt.Errorf("the name %q has not 1 to %d bytes of UTF-8 without zeros", name, maxName)
 	}
@@ -157,11 +151,11 @@ func (c *Client) newOwner() string {
 // Close ends all holds and waits of the client, and releases the locks. It waits for all goroutines
 // of the client, and for the function of WithNotify. If the database does not answer, that takes up
 // to a third of the lease, at most 10 s, and the locks stay until their leases end. Further calls
-// wait, too. Close returns nil. Close of the zero value does nothing. Do not call it from a logger or
-// from metrics of the client: it would wait for itself.
+// wait, too. Close returns an error only for the zero value. Do not call it from a logger or from
+// metrics of the client: it would wait for itself.
 func (c *Client) Close() error {
 	if c.config == nil {
-		return nil
+		return fmt.Errorf("sqllock: close: %w", framework.ErrZeroValue)
 	}
 	c.mu.Lock()
 	c.closed = true

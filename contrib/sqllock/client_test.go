@@ -26,9 +26,9 @@ func TestBadInputIsNamed(t *testing.T) {
 		`WithTable: "a b" is not the name`:   sqllock.WithTable("a b"),
 		`WithTable: "" is not the name`:      sqllock.WithTable(""),
 		`WithTable: "a.b.c" is not the name`: sqllock.WithTable("a.b.c"),
-		"WithLease: 999ms":                   sqllock.WithLease(999 * time.Millisecond),
-		"WithLease: 24h0m1s":                 sqllock.WithLease(24*time.Hour + time.Second),
-		"WithPoll: 0s":                       sqllock.WithPoll(0),
+		"WithTTL: 999ms":                     sqllock.WithTTL(999 * time.Millisecond),
+		"WithTTL: 24h0m1s":                   sqllock.WithTTL(24*time.Hour + time.Second),
+		"WithPollInterval: 0s":               sqllock.WithPollInterval(0),
 		"WithOwner: ":                        sqllock.WithOwner(strings.Repeat("x", 101)),
 		`WithOwner: "a\x00"`:                 sqllock.WithOwner("a\x00"),
 		`WithNotify: "a;b" is not`:           sqllock.WithNotify("a;b", listen),
@@ -37,7 +37,7 @@ func TestBadInputIsNamed(t *testing.T) {
 		"WithLogger: the logger is nil":      sqllock.WithLogger(nil),
 		"WithMetrics: the metrics are nil":   sqllock.WithMetrics(nil),
 	} {
-		_, err := sqllock.New(db, sqllock.PostgreSQL, opt)
+		_, err := sqllock.NewClient(db, sqllock.PostgreSQL, opt)
 		require.ErrorContains(t, err, want)
 	}
 	for want, k := range map[string]sqllock.KeyTable{
@@ -46,27 +46,27 @@ func TestBadInputIsNamed(t *testing.T) {
 		`WithKeyTable: "1" is not the name of a column`:   {Table: "a", Holder: "1"},
 		`WithKeyTable: "x;" is not the name of a column`:  {Table: "a", Expires: "x;"},
 	} {
-		_, err := sqllock.New(db, sqllock.MySQL, sqllock.WithKeyTable(k))
+		_, err := sqllock.NewClient(db, sqllock.MySQL, sqllock.WithKeyTable(k))
 		require.ErrorContains(t, err, want)
 	}
-	_, err = sqllock.New(nil, sqllock.PostgreSQL)
+	_, err = sqllock.NewClient(nil, sqllock.PostgreSQL)
 	require.ErrorContains(t, err, "the database is nil")
-	_, err = sqllock.New(db, 0)
+	_, err = sqllock.NewClient(db, 0)
 	require.ErrorContains(t, err, "Dialect(0)")
-	_, err = sqllock.New(db, sqllock.MySQL, sqllock.WithNotify("a", listen))
+	_, err = sqllock.NewClient(db, sqllock.MySQL, sqllock.WithNotify("a", listen))
 	require.ErrorContains(t, err, "MySQL has no notifications")
 
-	c, err := sqllock.New(db, sqllock.PostgreSQL, sqllock.WithTable("jobs.locks"), sqllock.WithOwner("me"))
+	c, err := sqllock.NewClient(db, sqllock.PostgreSQL, sqllock.WithTable("jobs.locks"), sqllock.WithOwner("me"))
 	require.NoError(t, err)
 	defer c.Close()
-	_, err = sqllock.New(db, sqllock.MySQL, sqllock.WithFairQueue(), sqllock.WithTable(strings.Repeat("x", 60)))
+	_, err = sqllock.NewClient(db, sqllock.MySQL, sqllock.WithFairQueue(), sqllock.WithTable(strings.Repeat("x", 60)))
 	require.ErrorContains(t, err, "WithFairQueue: ")
-	_, err = c.KeyLock("a")
+	_, err = sqllock.NewKeyLock(c, "a")
 	require.ErrorContains(t, err, "WithKeyTable")
 	for _, name := range []string{"", strings.Repeat("x", 256), "\xff", "a\x00"} {
-		_, err := c.Lock(name)
+		_, err := sqllock.New(c, name)
 		require.ErrorContains(t, err, "the name")
-		_, err = c.SessionLock(name)
+		_, err = sqllock.NewSessionLock(c, name)
 		require.ErrorContains(t, err, "the name")
 	}
 	for _, table := range []string{"", "a-b", "a;b", "1a"} {
@@ -107,14 +107,16 @@ func TestBadInputIsNamed(t *testing.T) {
 
 func TestZeroValuesFail(t *testing.T) {
 	var c sqllock.Client
-	_, err := c.Lock("lock")
+	_, err := sqllock.New(&c, "lock")
 	require.ErrorIs(t, err, framework.ErrZeroValue)
-	_, err = c.SessionLock("lock")
+	_, err = sqllock.NewSessionLock(&c, "lock")
 	require.ErrorIs(t, err, framework.ErrZeroValue)
-	_, err = c.KeyLock("lock")
+	_, err = sqllock.NewKeyLock(&c, "lock")
 	require.ErrorIs(t, err, framework.ErrZeroValue)
 	require.ErrorIs(t, c.CreateTable(t.Context()), framework.ErrZeroValue)
-	require.NoError(t, c.Close())
+	require.ErrorIs(t, c.Close(), framework.ErrZeroValue)
+	_, err = sqllock.New(nil, "lock")
+	require.ErrorContains(t, err, "nil client")
 	var l sqllock.Lock
 	var s sqllock.SessionLock
 	var k sqllock.KeyLock
@@ -138,7 +140,7 @@ func TestClosedClient(t *testing.T) {
 	require.NoError(t, err)
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	c, err := sqllock.New(db, sqllock.PostgreSQL)
+	c, err := sqllock.NewClient(db, sqllock.PostgreSQL)
 	require.NoError(t, err)
 	lock := lockOf(t, c, "lock")
 	require.NoError(t, c.Close())
@@ -229,7 +231,7 @@ func TestReasons(t *testing.T) {
 func TestCloseReleases(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		a, _ := one.client(t, sqllock.WithLease(time.Hour), sqllock.WithOwner("worker 7"))
+		a, _ := one.client(t, sqllock.WithTTL(time.Hour), sqllock.WithOwner("worker 7"))
 		b, _ := one.client(t)
 		hold := mustAcquire(t, lockOf(t, a, "lock"))
 		var owner string
@@ -258,7 +260,8 @@ func TestNotificationWakesAWaiter(t *testing.T) {
 			return listenBy(db)(ctx, channel, func(payload string) { tell(); notified(payload) })
 		}
 		const long = time.Hour // longer than the test may take
-		c, _ := one.client(t, sqllock.WithNotify("locks", listen), sqllock.WithPoll(10*long), sqllock.WithLease(long))
+		c, _ := one.client(t,
+			sqllock.WithNotify("locks", listen), sqllock.WithPollInterval(10*long), sqllock.WithTTL(long))
 		return c
 	}
 	a, b := client(), client()

@@ -1,10 +1,10 @@
 // Package sqllock has locks in a database, PostgreSQL or MariaDB or MySQL, for programs that have a
 // database and no ZooKeeper. A lock is a [recipes.Locker], so its holds are those of docent's own locks:
 //
-//	client, err := sqllock.New(db, sqllock.PostgreSQL)
+//	client, err := sqllock.NewClient(db, sqllock.PostgreSQL)
 //	...
 //	defer client.Close()
-//	lock, err := client.Lock("orders/7")
+//	lock, err := sqllock.New(client, "orders/7")
 //	...
 //	err = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
 //		return ship(ctx, hold.Token()) // ctx ends with the hold
@@ -45,7 +45,7 @@
 // # Waiters
 //
 // In each client, one waiter of a lock asks the database: at first every few milliseconds, later every
-// [DefaultPoll] or as [WithPoll] says, with jitter. Others wait in memory, in the order in which they
+// [DefaultPollInterval] or as [WithPollInterval] says, with jitter. Others wait in memory, in the order in which they
 // came. A release wakes the waiters of its own client. With [WithNotify], PostgreSQL wakes the waiters
 // of all clients. They all look then, one reads that the lock is free and acquires it. There is no order
 // among clients.

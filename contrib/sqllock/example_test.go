@@ -30,7 +30,7 @@ func exampleDB() *sql.DB {
 func Example() {
 	db := exampleDB() // sql.Open("pgx", "postgres://...")
 	defer db.Close()
-	client, err := sqllock.New(db, sqllock.PostgreSQL)
+	client, err := sqllock.NewClient(db, sqllock.PostgreSQL)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func Example() {
 	if err := client.CreateTable(ctx); err != nil {
 		log.Fatal(err)
 	}
-	lock, err := client.Lock("orders/7")
+	lock, err := sqllock.New(client, "orders/7")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func Example() {
 func ExampleLock_InTx() {
 	db := exampleDB()
 	defer db.Close()
-	client, err := sqllock.New(db, sqllock.PostgreSQL)
+	client, err := sqllock.NewClient(db, sqllock.PostgreSQL)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func ExampleLock_InTx() {
 	if err := client.CreateTable(ctx); err != nil {
 		log.Fatal(err)
 	}
-	lock, err := client.Lock("orders/8")
+	lock, err := sqllock.New(client, "orders/8")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -137,15 +137,15 @@ func ExampleCheckFenced() {
 }
 
 // The lock is free as soon as the connection of a holder that has crashed ends.
-func ExampleClient_SessionLock() {
+func ExampleSessionLock() {
 	db := exampleDB()
 	defer db.Close()
-	client, err := sqllock.New(db, sqllock.PostgreSQL)
+	client, err := sqllock.NewClient(db, sqllock.PostgreSQL)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	lock, err := client.SessionLock("nightly report")
+	lock, err := sqllock.NewSessionLock(client, "nightly report")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func ExampleClient_SessionLock() {
 }
 
 // Another program has inserted a row, which is its lock.
-func ExampleClient_KeyLock() {
+func ExampleKeyLock() {
 	db := exampleDB()
 	defer db.Close()
 	ctx := context.Background()
@@ -173,13 +173,13 @@ func ExampleClient_KeyLock() {
 			log.Fatal(err)
 		}
 	}
-	client, err := sqllock.New(db, sqllock.PostgreSQL, sqllock.WithOwner("host 8"),
+	client, err := sqllock.NewClient(db, sqllock.PostgreSQL, sqllock.WithOwner("host 8"),
 		sqllock.WithKeyTable(sqllock.KeyTable{Table: "job_lock", Name: "job", Holder: "holder_id"}))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	lock, err := client.KeyLock("report")
+	lock, err := sqllock.NewKeyLock(client, "report")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func ExampleWithNotify() {
 			}
 		})
 	}
-	client, err := sqllock.New(db, sqllock.PostgreSQL, sqllock.WithNotify("docent_locks", listen))
+	client, err := sqllock.NewClient(db, sqllock.PostgreSQL, sqllock.WithNotify("docent_locks", listen))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -67,10 +67,11 @@ func (k KeyTable) complete() KeyTable {
 	return k
 }
 
-// KeyLock returns the lock with a name in the table of WithKeyTable. The name has 1 to 255 bytes of
-// UTF-8. The table decides which names are equal, and how long they may be. KeyLock makes no request.
-func (c *Client) KeyLock(name string) (*KeyLock, error) {
-	err := c.checkName(name)
+// NewKeyLock returns the lock with a name in the table of WithKeyTable. The name has 1 to 255 bytes of
+// UTF-8. The table decides which names are equal, and how long they may be. NewKeyLock makes no request.
+// It returns an error if c is nil, a zero value or without WithKeyTable, or if the name is not valid.
+func NewKeyLock(c *Client, name string) (*KeyLock, error) {
+	err := c.check(name)
 	if err == nil && c.keys == nil {
 		err = errors.New("the client has no table for it: see WithKeyTable")
 	}
@@ -95,6 +96,18 @@ func (l *KeyLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 // tell whether it was applied, TryAcquire returns the error of the reply.
 func (l *KeyLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return l.e.acquire(ctx, (*attempt).try)
+}
+
+// AcquireWithin is Acquire that waits at most d, or TryAcquire if d is 0 or less: see
+// recipes.AcquireWithin.
+func (l *KeyLock) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, l, d)
+}
+
+// Do acquires the lock, calls fn with a context that ends with the hold, and releases the hold: see
+// recipes.Do.
+func (l *KeyLock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, l, fn)
 }
 
 // The statements.

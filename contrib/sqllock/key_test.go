@@ -28,7 +28,7 @@ func (s *site) mutexes(t testing.TB) {
 func (s *site) keyLock(t testing.TB, c *sqllock.Client, name string) *sqllock.KeyLock {
 	t.Helper()
 	s.mutexes(t)
-	lock, err := c.KeyLock(name)
+	lock, err := sqllock.NewKeyLock(c, name)
 	require.NoError(t, err)
 	return lock
 }
@@ -120,7 +120,7 @@ func TestKeyLockWithWholeSeconds(t *testing.T) {
 			name varchar(100) PRIMARY KEY, holder varchar(200), expires_at timestamp(0) NULL
 		)`)
 		c, _ := one.client(t, sqllock.WithKeyTable(sqllock.KeyTable{Table: "seconds"}))
-		lock, err := c.KeyLock(strings.Repeat("x", 100))
+		lock, err := sqllock.NewKeyLock(c, strings.Repeat("x", 100))
 		require.NoError(t, err)
 		hold := mustAcquire(t, lock)
 		for range 3 {
@@ -145,10 +145,10 @@ func TestKeyLockWhoseHolderIsCut(t *testing.T) {
 	require.NoError(t, err)
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	c, err := sqllock.New(db, s.dialect, sqllock.WithKeyTable(theirs), sqllock.WithOwner("a label of its own"))
+	c, err := sqllock.NewClient(db, s.dialect, sqllock.WithKeyTable(theirs), sqllock.WithOwner("a label of its own"))
 	require.NoError(t, err)
 	defer c.Close()
-	lock, err := c.KeyLock("lock")
+	lock, err := sqllock.NewKeyLock(c, "lock")
 	require.NoError(t, err)
 	_, err = lock.TryAcquire(t.Context())
 	require.ErrorContains(t, err, "has cut the holder")

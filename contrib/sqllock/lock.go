@@ -2,6 +2,8 @@ package sqllock
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/docent-zk/docent/recipes"
 )
@@ -9,6 +11,16 @@ import (
 // Lock is a lock with a lease, a recipes.Locker: see the package. It is safe for concurrent use, and
 // does not re-enter. The zero value fails to acquire.
 type Lock struct{ e engine }
+
+// New returns the lock with a name, which has 1 to 255 bytes of UTF-8. It makes no request. All locks
+// with that name in that table exclude each other, whatever client they are of. New returns an error if
+// c is nil or a zero value, or if the name is not valid.
+func New(c *Client, name string) (*Lock, error) {
+	if err := c.check(name); err != nil {
+		return nil, fmt.Errorf("sqllock: lock: %w", err)
+	}
+	return &Lock{engine{c, c.leases, name}}, nil
+}
 
 // Name returns the name of the lock.
 func (l *Lock) Name() string { return l.e.name }
@@ -33,4 +45,16 @@ func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 // of the reply.
 func (l *Lock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return l.e.acquire(ctx, (*attempt).try)
+}
+
+// AcquireWithin is Acquire that waits at most d, or TryAcquire if d is 0 or less: see
+// recipes.AcquireWithin.
+func (l *Lock) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, l, d)
+}
+
+// Do acquires the lock, calls fn with a context that ends with the hold, and releases the hold: see
+// recipes.Do.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, l, fn)
 }

@@ -42,7 +42,7 @@ func (s *site) client(t testing.TB, opts ...sqllock.Option) (*sqllock.Client, *c
 	t.Helper()
 	wire := newCable(t, s.addr)
 	db := s.connect(t, wire.addr(), s.name)
-	c, err := sqllock.New(db, s.dialect, append([]sqllock.Option{sqllock.WithLease(lease)}, opts...)...)
+	c, err := sqllock.NewClient(db, s.dialect, append([]sqllock.Option{sqllock.WithTTL(lease)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c, wire
@@ -57,7 +57,7 @@ func (s *site) exec(t testing.TB, text string) {
 
 func lockOf(t testing.TB, c *sqllock.Client, name string) *sqllock.Lock {
 	t.Helper()
-	lock, err := c.Lock(name)
+	lock, err := sqllock.New(c, name)
 	require.NoError(t, err)
 	return lock
 }
@@ -109,7 +109,8 @@ func TestLockWithNotifications(t *testing.T) {
 	with.Tokens = true
 	with.Client = func(t testing.TB, name string) locktest.Client {
 		db := s.connect(t, s.addr, s.site(t).name)
-		return contract(s, leases, sqllock.WithNotify("locks", listenBy(db)), sqllock.WithPoll(lease)).Client(t, name)
+		notify := sqllock.WithNotify("locks", listenBy(db))
+		return contract(s, leases, notify, sqllock.WithPollInterval(lease)).Client(t, name)
 	}
 	locktest.Run(t, with)
 }

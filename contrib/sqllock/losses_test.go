@@ -22,14 +22,14 @@ func TestAcquireWhoseStatementsFail(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
 		one.exec(t, short[s.dialect])
-		c, _ := one.client(t, sqllock.WithLease(time.Second))
+		c, _ := one.client(t, sqllock.WithTTL(time.Second))
 		lock := lockOf(t, c, "lock")
 		_, err := lock.TryAcquire(t.Context())
 		require.ErrorContains(t, err, "too long")
 		_, err = lock.Acquire(t.Context())
 		require.ErrorContains(t, err, "too long")
 
-		patient, _ := one.client(t, sqllock.WithLease(time.Hour))
+		patient, _ := one.client(t, sqllock.WithTTL(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		_, err = lockOf(t, patient, "lock").Acquire(ctx)
@@ -42,8 +42,8 @@ func TestAcquireWhoseStatementsFail(t *testing.T) {
 func TestReleaseOfAHoldThatWasTakenAway(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		a, _ := one.client(t, sqllock.WithLease(time.Hour))
-		b, _ := one.client(t, sqllock.WithLease(time.Hour))
+		a, _ := one.client(t, sqllock.WithTTL(time.Hour))
+		b, _ := one.client(t, sqllock.WithTTL(time.Hour))
 		hold := mustAcquire(t, lockOf(t, a, "lock"))
 		one.exec(t, "UPDATE docent_locks SET owner = NULL")
 		next := mustAcquire(t, lockOf(t, b, "lock"))
@@ -75,7 +75,7 @@ func (s *site) awaitRowLock(t testing.TB) {
 func TestCloseDuringARelease(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		c, wire := one.client(t, sqllock.WithLease(time.Hour))
+		c, wire := one.client(t, sqllock.WithTTL(time.Hour))
 		hold := mustAcquire(t, lockOf(t, c, "lock"))
 		wire.cut(true)
 		released, closed := make(chan error), make(chan error)
@@ -153,7 +153,7 @@ func TestRowDeletedBeforeATransaction(t *testing.T) {
 func TestReleaseGoesOn(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		c, _ := one.client(t, sqllock.WithLease(time.Hour))
+		c, _ := one.client(t, sqllock.WithTTL(time.Hour))
 		lock := lockOf(t, c, "lock")
 		hold := mustAcquire(t, lock)
 		tx := begin(t, one.db, sql.LevelDefault)
@@ -172,7 +172,7 @@ func TestCreateTableAtOnce(t *testing.T) {
 		const instances = 10
 		for round := range 3 {
 			table := sqllock.WithTable(fmt.Sprintf("locks%d", round))
-			c, err := sqllock.New(db, s.dialect, table, sqllock.WithFairQueue())
+			c, err := sqllock.NewClient(db, s.dialect, table, sqllock.WithFairQueue())
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, c.Close()) })
 			errs := make(chan error, instances)
@@ -192,7 +192,7 @@ func TestTransactionsNeedOneConnection(t *testing.T) {
 		one := s.site(t)
 		db := s.connect(t, s.addr, one.name)
 		db.SetMaxOpenConns(1)
-		c, err := sqllock.New(db, s.dialect)
+		c, err := sqllock.NewClient(db, s.dialect)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close()) })
 		require.NoError(t, mustAcquire(t, lockOf(t, c, "lock")).Release())

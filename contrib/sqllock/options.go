@@ -18,10 +18,10 @@ import (
 const (
 	// DefaultTable is the table of locks without WithTable.
 	DefaultTable = "docent_locks"
-	// DefaultLease is the lease without WithLease.
-	DefaultLease = 15 * time.Second
-	// DefaultPoll is the longest pause between two looks of a waiter without WithPoll.
-	DefaultPoll = 500 * time.Millisecond
+	// DefaultTTL is how long a lease is without WithTTL.
+	DefaultTTL = 15 * time.Second
+	// DefaultPollInterval is the longest pause between two looks of a waiter without WithPollInterval.
+	DefaultPollInterval = 500 * time.Millisecond
 
 	minLease, maxLease = time.Second, 24 * time.Hour
 	minPoll            = time.Millisecond
@@ -50,7 +50,7 @@ func defaults(d Dialect) *config {
 	host, _ := os.Hostname() // empty if it has none
 	process := recipes.Identity{Host: host, Process: filepath.Base(os.Args[0]), PID: os.Getpid()}
 	return &config{
-		dialect: d, table: DefaultTable, lease: DefaultLease, poll: DefaultPoll,
+		dialect: d, table: DefaultTable, lease: DefaultTTL, poll: DefaultPollInterval,
 		owner: clip(process.String()), logger: zap.NewNop(),
 	}
 }
@@ -87,25 +87,25 @@ func WithTable(name string) Option {
 	}
 }
 
-// WithLease sets for how long the database leaves a lock to a holder that it does not hear from, from
+// WithTTL sets for how long the database leaves a lock to a holder that it does not hear from, from
 // 1 s to 24 h. A hold renews its lease at a third of it. Clients of one lock may have different
 // leases.
-func WithLease(d time.Duration) Option {
+func WithTTL(d time.Duration) Option {
 	return func(c *config) error {
 		if d < minLease || d > maxLease {
-			return fmt.Errorf("WithLease: %v is not between %v and %v", d, minLease, maxLease)
+			return fmt.Errorf("WithTTL: %v is not between %v and %v", d, minLease, maxLease)
 		}
 		c.lease = d
 		return nil
 	}
 }
 
-// WithPoll sets the longest pause between two looks of a waiter, from 1 ms. The first pauses are
+// WithPollInterval sets the longest pause between two looks of a waiter, from 1 ms. The first pauses are
 // shorter, and each is random between half of it and one and a half.
-func WithPoll(d time.Duration) Option {
+func WithPollInterval(d time.Duration) Option {
 	return func(c *config) error {
 		if d < minPoll {
-			return fmt.Errorf("WithPoll: %v is less than %v", d, minPoll)
+			return fmt.Errorf("WithPollInterval: %v is less than %v", d, minPoll)
 		}
 		c.poll = d
 		return nil
@@ -133,7 +133,7 @@ type Listen func(ctx context.Context, channel string, notified func(payload stri
 // WithNotify has releases wake waiters by NOTIFY on a channel of PostgreSQL, which has small ASCII
 // letters, digits and _ only: LISTEN folds capital letters, and NOTIFY does not. All clients of a lock
 // should have it: the release of a client without it is found at the next poll. Waiters go on to poll,
-// because a notification may be missed while listen connects. With it WithPoll may be longer.
+// because a notification may be missed while listen connects. With it WithPollInterval may be longer.
 func WithNotify(channel string, listen Listen) Option {
 	return func(c *config) error {
 		switch {
@@ -152,7 +152,7 @@ func WithNotify(channel string, listen Listen) Option {
 // WithFairQueue has the waiters for a Lock acquire it in the order in which they came, in all clients.
 // They are in a second table: see Dialect.CreateQueue. A wait takes three more statements, and two at each
 // third of the lease. Each waiter asks the database, not only the first one of a client. The next one of
-// the queue does so eight times as often as WithPoll says, the one behind it four times, and so on. A
+// the queue does so eight times as often as WithPollInterval says, the one behind it four times, and so on. A
 // hand-over to another client takes about that long, unless WithNotify is used. A waiter that was not
 // heard of for the lease loses its place. So one that crashes when it is the next delays the others for
 // a lease at most.

@@ -67,7 +67,7 @@ func TestFairQueueWithNotifications(t *testing.T) {
 	with := fairContract(s)
 	with.Client = func(t testing.TB, name string) locktest.Client {
 		db := s.connect(t, s.addr, s.site(t).name)
-		notify := []sqllock.Option{sqllock.WithNotify("locks", listenBy(db)), sqllock.WithPoll(lease)}
+		notify := []sqllock.Option{sqllock.WithNotify("locks", listenBy(db)), sqllock.WithPollInterval(lease)}
 		return fairContract(s, notify...).Client(t, name)
 	}
 	locktest.Run(t, with)
@@ -116,7 +116,7 @@ func TestFairQueueWithADeadWaiter(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
 		a, _ := one.fairClient(t)
-		b, wire := one.fairClient(t, sqllock.WithLease(time.Hour))
+		b, wire := one.fairClient(t, sqllock.WithTTL(time.Hour))
 		c, _ := one.fairClient(t)
 		hold := mustAcquire(t, lockOf(t, a, "lock"))
 		one.enqueue(t, b, 1)
@@ -159,8 +159,8 @@ var slowTickets = map[sqllock.Dialect][]string{
 func TestTicketThatComesLate(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		a, _ := one.fairClient(t, sqllock.WithLease(time.Hour))
-		b, _ := one.fairClient(t, sqllock.WithLease(time.Hour))
+		a, _ := one.fairClient(t, sqllock.WithTTL(time.Hour))
+		b, _ := one.fairClient(t, sqllock.WithTTL(time.Hour))
 		hold := mustAcquire(t, lockOf(t, a, "lock"))
 		one.exec(t, "CREATE TABLE slow (n int)")
 		one.exec(t, "INSERT INTO slow VALUES (0)")

@@ -13,12 +13,12 @@ var _ = withLock
 
 // fragment sql-lock
 func withLock(ctx context.Context, db *sql.DB, ship func(context.Context, int64) error) error {
-	client, err := sqllock.New(db, sqllock.PostgreSQL) // or sqllock.MySQL
+	client, err := sqllock.NewClient(db, sqllock.PostgreSQL) // or sqllock.MySQL
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	lock, err := client.Lock("orders/7")
+	lock, err := sqllock.New(client, "orders/7")
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ func TestRestartOfTheServer(t *testing.T) {
 		t.Run(d.String(), func(t *testing.T) {
 			s := serverOf(t, d)
 			one := s.site(t)
-			a, _ := one.client(t, sqllock.WithLease(2*time.Minute))
-			b, _ := one.client(t, sqllock.WithLease(2*time.Minute))
+			a, _ := one.client(t, sqllock.WithTTL(2*time.Minute))
+			b, _ := one.client(t, sqllock.WithTTL(2*time.Minute))
 			hold := mustAcquire(t, lockOf(t, a, "lock"))
 			s.kill()
 			require.NoError(t, s.start())
@@ -81,10 +81,10 @@ func TestSettingsOfDrivers(t *testing.T) {
 			require.NoError(t, err)
 			db := sql.OpenDB(connector)
 			defer db.Close()
-			c, err := sqllock.New(db, row.dialect, sqllock.WithLease(time.Second), sqllock.WithSessionTokens())
+			c, err := sqllock.NewClient(db, row.dialect, sqllock.WithTTL(time.Second), sqllock.WithSessionTokens())
 			require.NoError(t, err)
 			defer c.Close()
-			other, err := sqllock.New(admin, row.dialect)
+			other, err := sqllock.NewClient(admin, row.dialect)
 			require.NoError(t, err)
 			defer other.Close()
 
@@ -103,7 +103,7 @@ func TestSettingsOfDrivers(t *testing.T) {
 			require.Greater(t, token, hold.Token())
 			require.NoError(t, tx.Commit())
 
-			session, err := c.SessionLock(database)
+			session, err := sqllock.NewSessionLock(c, database)
 			require.NoError(t, err)
 			useOnce(t, session)
 		})

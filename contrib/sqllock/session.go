@@ -39,10 +39,11 @@ type SessionLock struct {
 	key any
 }
 
-// SessionLock returns the lock of connections with a name, which has 1 to 255 bytes of UTF-8. It makes
-// no request. A SessionLock and a Lock with one name do not exclude each other.
-func (c *Client) SessionLock(name string) (*SessionLock, error) {
-	if err := c.checkName(name); err != nil {
+// NewSessionLock returns the lock of connections with a name, which has 1 to 255 bytes of UTF-8. It makes
+// no request. A SessionLock and a Lock with one name do not exclude each other. NewSessionLock returns an
+// error if c is nil or a zero value, or if the name is not valid.
+func NewSessionLock(c *Client, name string) (*SessionLock, error) {
+	if err := c.check(name); err != nil {
 		return nil, fmt.Errorf("sqllock: session lock: %w", err)
 	}
 	key := c.sessionKey(name)
@@ -97,6 +98,18 @@ func (l *SessionLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 // the first error. It opens a connection and closes it.
 func (l *SessionLock) TryAcquire(ctx context.Context) (*recipes.Hold, error) {
 	return l.e.acquire(ctx, (*attempt).try)
+}
+
+// AcquireWithin is Acquire that waits at most d, or TryAcquire if d is 0 or less: see
+// recipes.AcquireWithin.
+func (l *SessionLock) AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error) {
+	return recipes.AcquireWithin(ctx, l, d)
+}
+
+// Do acquires the lock, calls fn with a context that ends with the hold, and releases the hold: see
+// recipes.Do.
+func (l *SessionLock) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error {
+	return recipes.Do(ctx, l, fn)
 }
 
 // sessions has the statements of session locks.

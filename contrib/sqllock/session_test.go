@@ -18,7 +18,7 @@ import (
 // MySQL are of the whole server.
 func (s *site) sessionLock(t testing.TB, c *sqllock.Client) *sqllock.SessionLock {
 	t.Helper()
-	lock, err := c.SessionLock(s.name)
+	lock, err := sqllock.NewSessionLock(c, s.name)
 	require.NoError(t, err)
 	return lock
 }
@@ -85,8 +85,8 @@ func TestSessionLockWithTokens(t *testing.T) {
 func TestSessionWaitThatEndsLeavesNothing(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		a, _ := one.client(t, sqllock.WithLease(time.Hour)) // a wait would stay for 20 min
-		b, _ := one.client(t, sqllock.WithLease(time.Hour))
+		a, _ := one.client(t, sqllock.WithTTL(time.Hour)) // a wait would stay for 20 min
+		b, _ := one.client(t, sqllock.WithTTL(time.Hour))
 		hold := mustAcquire(t, one.sessionLock(t, a))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -112,8 +112,8 @@ func TestSessionWaitThatEndsLeavesNothing(t *testing.T) {
 func TestSessionWaiterIsWoken(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		a, _ := one.client(t, sqllock.WithLease(time.Hour))
-		b, _ := one.client(t, sqllock.WithLease(time.Hour))
+		a, _ := one.client(t, sqllock.WithTTL(time.Hour))
+		b, _ := one.client(t, sqllock.WithTTL(time.Hour))
 		hold := mustAcquire(t, one.sessionLock(t, a))
 		won := make(chan error, 1)
 		waiter := one.sessionLock(t, b)
@@ -139,7 +139,7 @@ func TestSessionsAreNotPooled(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
 		db := s.connect(t, s.addr, one.name)
-		c, err := sqllock.New(db, s.dialect, sqllock.WithLease(lease))
+		c, err := sqllock.NewClient(db, s.dialect, sqllock.WithTTL(lease))
 		require.NoError(t, err)
 		other, _ := one.client(t)
 		lock, rival := one.sessionLock(t, c), one.sessionLock(t, other)
@@ -183,10 +183,10 @@ func TestSessionKeys(t *testing.T) {
 		sqllock.MySQL:      "docent:e02b24962880ed8a0399e745224fb028",
 	} {
 		key := func(name string, opts ...sqllock.Option) string {
-			c, err := sqllock.New(one.db, dialect, opts...)
+			c, err := sqllock.NewClient(one.db, dialect, opts...)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, c.Close()) })
-			lock, err := c.SessionLock(name)
+			lock, err := sqllock.NewSessionLock(c, name)
 			require.NoError(t, err)
 			require.Equal(t, name, lock.Name())
 			return lock.Key()
@@ -228,7 +228,7 @@ func TestKindsWithOneNameAreIndependent(t *testing.T) {
 func TestSessionIsReleasedDuringARenewal(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		c, wire := one.client(t, sqllock.WithLease(time.Minute))
+		c, wire := one.client(t, sqllock.WithTTL(time.Minute))
 		hold := mustAcquire(t, one.sessionLock(t, c))
 		wire.cut(true)
 		time.Sleep(time.Until(hold.ValidUntil().Add(-35 * time.Second))) // the renewal is under way
@@ -244,7 +244,7 @@ func TestSessionIsReleasedDuringARenewal(t *testing.T) {
 func TestSessionIsReleasedWithoutAnAnswer(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		c, wire := one.client(t, sqllock.WithLease(time.Minute))
+		c, wire := one.client(t, sqllock.WithTTL(time.Minute))
 		hold := mustAcquire(t, one.sessionLock(t, c))
 		wire.cut(true)
 		err := hold.Release()

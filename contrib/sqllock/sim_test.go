@@ -291,7 +291,7 @@ func simulate(t *testing.T, m *memory, h *history, seed uint64) {
 		for j := range goroutines {
 			random := rand.New(rand.NewPCG(seed, uint64(100+10*i+j)))
 			work.Go(func() {
-				lock, err := c.Lock("lock")
+				lock, err := New(c, "lock")
 				require.NoError(t, err)
 				for range rounds {
 					use(random, lock, h, m.lease)
@@ -317,7 +317,7 @@ func simulate(t *testing.T, m *memory, h *history, seed uint64) {
 	m.busy.Wait() // what was late has arrived
 
 	last, _ := m.client()
-	lock, err := last.Lock("lock")
+	lock, err := New(last, "lock")
 	require.NoError(t, err)
 	began = time.Now()
 	hold, err := lock.Acquire(t.Context())
@@ -375,7 +375,7 @@ func inMemory(t *testing.T, test func(t *testing.T, m *memory)) {
 
 func lockOf(t *testing.T, c *Client) *Lock {
 	t.Helper()
-	lock, err := c.Lock("lock")
+	lock, err := New(c, "lock")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return lock
@@ -637,7 +637,7 @@ func TestOneWaiterOfAClientAsks(t *testing.T) {
 	inMemory(t, func(t *testing.T, m *memory) {
 		var count *counted
 		c, _ := m.client(func(t table) table { count = &counted{table: t}; return count })
-		require.NoError(t, WithPoll(time.Hour)(c.config))
+		require.NoError(t, WithPollInterval(time.Hour)(c.config))
 		lock := lockOf(t, c)
 		hold := mustAcquire(t, lock)
 		const waiters = 5
@@ -689,8 +689,8 @@ func TestAcquireWithALongPollSurvivesAnError(t *testing.T) {
 		a, _ := m.client()
 		f := &failing{}
 		b, _ := m.client(func(t table) table { f.table = t; return f })
-		require.NoError(t, WithPoll(time.Hour)(b.config))
-		require.NoError(t, WithLease(time.Second)(b.config)) // its looks follow the lease of the holder
+		require.NoError(t, WithPollInterval(time.Hour)(b.config))
+		require.NoError(t, WithTTL(time.Second)(b.config)) // its looks follow the lease of the holder
 		first, second := lockOf(t, a), lockOf(t, b)
 		hold := mustAcquire(t, first)
 		waited := make(chan error, 1)

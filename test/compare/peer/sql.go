@@ -68,7 +68,7 @@ func docentOnSQL(d database) Program {
 			return nil, err
 		}
 		return func(name string) (Lock, error) {
-			lock, err := client.Lock(name)
+			lock, err := sqllock.New(client, name)
 			return locker{lock, func(ctx context.Context, h *recipes.Hold) error {
 				return d.inTx(ctx, db, func(tx *sql.Tx) error {
 					if err := lock.Guard(ctx, tx, h.Token()); err != nil {
@@ -87,7 +87,7 @@ func (d database) sqllock(c Config) (*sql.DB, *sqllock.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := sqllock.New(db, d.dialect, sqllock.WithLease(c.Lease),
+	client, err := sqllock.NewClient(db, d.dialect, sqllock.WithTTL(c.Lease),
 		sqllock.WithKeyTable(sqllock.KeyTable{Table: KeyTable}))
 	return db, client, err
 }
@@ -111,7 +111,7 @@ func transaction(d database) Program {
 			return nil, err
 		}
 		return func(name string) (Lock, error) {
-			lock, err := client.Lock(name)
+			lock, err := sqllock.New(client, name)
 			return txLock{d, db, lock}, err
 		}, nil
 	}
@@ -181,9 +181,13 @@ func docentLock(d database, lockOf func(*sqllock.Client, string) (recipes.Locker
 	}
 }
 
-func sessionOf(c *sqllock.Client, name string) (recipes.Locker, error) { return c.SessionLock(name) }
+func sessionOf(c *sqllock.Client, name string) (recipes.Locker, error) {
+	return sqllock.NewSessionLock(c, name)
+}
 
-func keyOf(c *sqllock.Client, name string) (recipes.Locker, error) { return c.KeyLock(name) }
+func keyOf(c *sqllock.Client, name string) (recipes.Locker, error) {
+	return sqllock.NewKeyLock(c, name)
+}
 
 // KeyTable is the table of the locks that are rows with a unique key.
 const KeyTable = "key_locks"

@@ -133,12 +133,12 @@ func (s *sqlServer) Delete(ctx context.Context, lock string) error {
 
 // sessionKey returns what the database calls the SessionLock of a lock.
 func (s *sqlServer) sessionKey(lock string) (key string, err error) {
-	client, err := sqllock.New(s.admin, s.dialect)
+	client, err := sqllock.NewClient(s.admin, s.dialect)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	session, err := client.SessionLock(lock)
+	session, err := sqllock.NewSessionLock(client, lock)
 	return session.Key(), err
 }
 

@@ -115,12 +115,12 @@ func sqlLock() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	client, err := sqllock.New(db, sqllock.PostgreSQL)
+	client, err := sqllock.NewClient(db, sqllock.PostgreSQL)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	_, err = client.Lock("orders")
+	_, err = sqllock.New(client, "orders")
 	fmt.Println("sqllock", err == nil)
 	return err
 }
