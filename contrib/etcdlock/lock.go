@@ -94,7 +94,8 @@ func (l *Lock) acquireUntil(ctx context.Context, try bool) (*recipes.Hold, error
 	if ctx.Err() != nil {
 		return nil, l.failed(ctxerr.Of(ctx))
 	}
-	all := attempts{try: try}
+	all := attempts{try: try, waiter: measure.Waiter{Metrics: l.c.conf.metrics, Lock: l.name}}
+	defer all.waiter.End()
 	for {
 		hold, again, err := l.attempt(ctx, &all)
 		switch {
@@ -154,6 +155,8 @@ type attempts struct {
 	try  bool     // do not wait for other clients
 	seen bool     // another client was before one of them
 	keys []string // of those that have failed; the keys may still be there
+
+	waiter measure.Waiter
 }
 
 var (
@@ -167,6 +170,9 @@ func (a *attempts) meet(key string) error {
 	a.seen = a.seen || !own
 	switch {
 	case !a.try:
+		if !own {
+			a.waiter.Begin()
+		}
 		return nil
 	case own:
 		return errFormer

@@ -2,6 +2,7 @@ package etcdlock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -252,8 +253,16 @@ func TestAcquiresAreMeasured(t *testing.T) {
 	other := acquire(t, newLock(t, newClient(t, e), t.Name()))
 	_, err := lock.TryAcquire(bounded(t))
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
-	require.NoError(t, other.Release())
+	waiters := "docent.lock.waiters{foreign " + t.Name() + "} "
+	released := make(chan error, 1)
+	go func() {
+		for !slices.Contains(m.Lines(time.Hour), waiters+"1") && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		released <- other.Release()
+	}()
 	require.NoError(t, acquire(t, lock).Release())
+	require.NoError(t, <-released)
 	require.NoError(t, locks.Close())
 	_, err = lock.Acquire(bounded(t))
 	require.ErrorIs(t, err, etcdlock.ErrClosed)
@@ -261,5 +270,6 @@ func TestAcquiresAreMeasured(t *testing.T) {
 		"docent.lock.wait{foreign " + t.Name() + " acquired} 0s",
 		"docent.lock.wait{foreign " + t.Name() + " failed} 0s",
 		"docent.lock.wait{foreign " + t.Name() + " not_acquired} 0s",
+		waiters + "0",
 	})
 }

@@ -50,8 +50,8 @@ func WithLogger(log *zap.Logger) Option {
 	}
 }
 
-// WithMetrics sets the receiver of metrics.LockWait, LockHold and LockLosses. The recipe is "foreign",
-// and the path is the name of the lock. The default is none.
+// WithMetrics sets the receiver of metrics.LockWait, LockWaiters, LockHold and LockLosses. The recipe
+// is "foreign", and the path is the name of the lock. The default is none.
 func WithMetrics(m metrics.Metrics) Option {
 	return func(c *config) error {
 		if m == nil {

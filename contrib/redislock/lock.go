@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/measure"
@@ -184,7 +183,9 @@ func (l *Lock) acquired(ctx context.Context, wait bool) (*recipes.Hold, error) {
 		return nil, err
 	}
 	defer l.c.leave()
-	a := &attempt{Lock: l, owner: l.as + l.c.newOwner()}
+	a := &attempt{
+		Lock: l, owner: l.as + l.c.newOwner(), count: measure.Waiter{Metrics: l.c.cfg.metrics, Lock: l.key},
+	}
 	defer a.endWait()
 	g, begun, err := a.run(ctx, wait)
 	if err != nil {
@@ -205,6 +206,7 @@ type attempt struct {
 	held     bool                 // another holder was seen
 	last     error                // of a request
 	waiter   *waiter              // nil: not waiting for another holder yet
+	count    measure.Waiter
 }
 
 // run asks until the lock is acquired. It returns when the request was sent that has acquired it.
@@ -282,14 +284,14 @@ func (a *attempt) beginWait() bool {
 		ch += a.owner
 	}
 	a.waiter = a.c.wakeups.wait(ch)
-	a.c.cfg.metrics.Add(metrics.LockWaiters, 1, metrics.Labels{Recipe: measure.Foreign, Path: a.Key()})
+	a.count.Begin()
 	return true
 }
 
 func (a *attempt) endWait() {
 	if a.waiter != nil {
 		a.waiter.leave()
-		a.c.cfg.metrics.Add(metrics.LockWaiters, -1, metrics.Labels{Recipe: measure.Foreign, Path: a.Key()})
+		a.count.End()
 	}
 }
 

@@ -24,7 +24,7 @@ type config struct {
 
 func defaults() config {
 	return config{
-		ttl: 30 * time.Second, poll: time.Second, prefix: "docent:", log: zap.NewNop(), metrics: noMetrics{},
+		ttl: 30 * time.Second, poll: time.Second, prefix: "docent:", log: zap.NewNop(),
 	}
 }
 
@@ -91,9 +91,3 @@ func WithMetrics(m metrics.Metrics) Option {
 		return nil
 	}
 }
-
-type noMetrics struct{}
-
-func (noMetrics) Add(metrics.Instrument, int64, metrics.Labels) {}
-
-func (noMetrics) Record(metrics.Instrument, time.Duration, metrics.Labels) {}

@@ -62,7 +62,10 @@ func (e engine) acquireFor(caller context.Context, how func(*attempt, context.Co
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
 
-	a := &attempt{c: c, kind: e.kind, table: e.kind.open()}
+	a := &attempt{
+		c: c, kind: e.kind, table: e.kind.open(), waiter: measure.Waiter{Metrics: c.metrics, Lock: e.name},
+	}
+	defer a.waiter.End()
 	a.request.name, a.request.owner = e.name, c.newOwner()
 	err := ctx.Err()
 	if err == nil {
@@ -95,6 +98,7 @@ type attempt struct {
 	unknown bool
 	// contended says that others have or want the lock.
 	contended bool
+	waiter    measure.Waiter
 	answered  bool      // a read has succeeded
 	failure   error     // of the last look; nil if it has succeeded
 	failing   time.Time // since when looks fail
@@ -110,6 +114,14 @@ func (a *attempt) ended(err error) error {
 		err = errtext.Because(recipes.ErrNotAcquired, err)
 	}
 	return err
+}
+
+// meet notes that others have or want the lock.
+func (a *attempt) meet() {
+	a.contended = true
+	if a.request.waiting {
+		a.waiter.Begin()
+	}
 }
 
 // try makes one attempt. It makes another one if the row has changed meanwhile, which is so after
@@ -142,13 +154,12 @@ const minPause = 4 * time.Millisecond
 
 // wait makes attempts until one succeeds or ctx ends.
 func (a *attempt) wait(ctx context.Context) error {
-	bell, leave, err := a.kind.gates.enter(ctx, a.request.name)
+	a.request.waiting = true
+	bell, leave, err := a.kind.gates.enter(ctx, a.request.name, a.meet)
 	if err != nil {
-		a.contended = true
 		return err
 	}
 	defer leave()
-	a.request.waiting = true
 	for pause := minPause; ; {
 		asked := time.Now()
 		won, left, err := a.once(ctx)
@@ -212,7 +223,7 @@ func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err e
 		a.unknown = false // it can change nothing any more
 	}
 	if !r.free() {
-		a.contended = true
+		a.meet()
 		return false, r.left, nil
 	}
 	if !a.unknown {
@@ -255,7 +266,7 @@ func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err erro
 	won, err = a.ask(ctx, waits, a.table.acquire)
 	if !won && err == nil {
 		a.unknown = repeated // an earlier one may still be applied
-		a.contended = true
+		a.meet()
 	}
 	return won, 0, err
 }

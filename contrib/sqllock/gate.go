@@ -22,15 +22,22 @@ type gate struct {
 }
 
 // enter waits for the turn of the caller, which calls leave at the end. The bell is full when the lock
-// may be free.
-func (g *gates) enter(ctx context.Context, name string) (bell <-chan struct{}, leave func(), err error) {
+// may be free. enter calls waits before it waits for other goroutines.
+func (g *gates) enter(ctx context.Context, name string, waits func()) (bell <-chan struct{}, leave func(), err error) {
 	one, own := g.join(name)
 	if g.open {
 		return own, func() { g.quit(name, own) }, nil
 	}
+	leave = func() { <-one.turn; g.quit(name, own) }
 	select {
 	case one.turn <- struct{}{}:
-		return own, func() { <-one.turn; g.quit(name, own) }, nil
+		return own, leave, nil
+	default:
+		waits()
+	}
+	select {
+	case one.turn <- struct{}{}:
+		return own, leave, nil
 	case <-ctx.Done():
 		g.quit(name, own)
 		return nil, nil, ctx.Err()

@@ -200,8 +200,8 @@ func WithLogger(l *zap.Logger) Option {
 	}
 }
 
-// WithMetrics sets the receiver of metrics.LockWait, LockHold and LockLosses. The recipe is "foreign",
-// and the path is the name of the lock. Lock.InTx is not measured.
+// WithMetrics sets the receiver of metrics.LockWait, LockWaiters, LockHold and LockLosses. The recipe
+// is "foreign", and the path is the name of the lock. Lock.InTx is not measured.
 func WithMetrics(m metrics.Metrics) Option {
 	return func(c *config) error {
 		if m == nil {

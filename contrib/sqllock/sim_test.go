@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/internal/testzk"
@@ -855,7 +856,10 @@ func TestAcquiresAreMeasured(t *testing.T) {
 		held := mustAcquire(t, lockOf(t, other))
 		_, err := lock.TryAcquire(t.Context())
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
-		time.AfterFunc(3*testLease, func() { _ = held.Release() })
+		time.AfterFunc(3*testLease, func() {
+			assert.Contains(t, measured.Lines(testLease), "docent.lock.waiters{foreign lock} 1")
+			_ = held.Release()
+		})
 		require.NoError(t, mustAcquire(t, lock).Release())
 		require.NoError(t, c.Close())
 		_, err = lock.Acquire(t.Context())
@@ -864,6 +868,7 @@ func TestAcquiresAreMeasured(t *testing.T) {
 			"docent.lock.wait{foreign lock acquired} 30s",
 			"docent.lock.wait{foreign lock failed} 0s",
 			"docent.lock.wait{foreign lock not_acquired} 0s",
+			"docent.lock.waiters{foreign lock} 0",
 		})
 	})
 }

@@ -27,3 +27,34 @@ func Wait(m metrics.Metrics, lock string, begun time.Time, err error) {
 	}
 	m.Record(metrics.LockWait, time.Since(begun), labels)
 }
+
+// Waiter counts an acquire of a lock of another service that waits for other holders. Metrics may be
+// nil. It is for one goroutine.
+type Waiter struct {
+	Metrics metrics.Metrics
+	Lock    string
+
+	counted bool
+}
+
+// Begin counts the acquire from now on, unless it is counted.
+func (w *Waiter) Begin() {
+	if !w.counted {
+		w.counted = true
+		w.add(1)
+	}
+}
+
+// End counts the acquire no longer.
+func (w *Waiter) End() {
+	if w.counted {
+		w.counted = false
+		w.add(-1)
+	}
+}
+
+func (w *Waiter) add(n int64) {
+	if w.Metrics != nil {
+		w.Metrics.Add(metrics.LockWaiters, n, metrics.Labels{Recipe: Foreign, Path: w.Lock})
+	}
+}
