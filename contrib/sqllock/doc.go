@@ -45,10 +45,10 @@
 // # Waiters
 //
 // In each client, one waiter of a lock asks the database: at first every few milliseconds, later every
-// [DefaultPollInterval] or as [WithPollInterval] says, with jitter. Others wait in memory, in the order in which they
-// came. A release wakes the waiters of its own client. With [WithNotify], PostgreSQL wakes the waiters
-// of all clients. They all look then, one reads that the lock is free and acquires it. There is no order
-// among clients.
+// [DefaultPollInterval] or as [WithPollInterval] says, with jitter. Others wait in memory, in the order
+// in which they came. A release wakes the waiters of its own client. With [WithNotify], PostgreSQL wakes
+// the waiters of all clients. They all look then, one reads that the lock is free and acquires it. There
+// is no order among clients.
 //
 // With [WithFairQueue] the waiters for a Lock have an order among all clients. They are rows of a second
 // table, in the order in which they came, each with a lease of its own.
