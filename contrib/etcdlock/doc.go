@@ -7,7 +7,7 @@
 //	defer client.Close()
 //	lock, err := etcdlock.New(client, "locks/orders")
 //	...
-//	err = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+//	err = lock.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
 //		return store.Write(ctx, hold.Token(), value)
 //	})
 //

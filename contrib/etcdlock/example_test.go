@@ -30,7 +30,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = recipes.Do(context.Background(), lock, func(ctx context.Context, hold *recipes.Hold) error {
+	err = lock.Do(context.Background(), func(ctx context.Context, hold *recipes.Hold) error {
 		fmt.Println("valid:", hold.Err() == nil, "token:", hold.Token() > 0)
 		_, err := lock.TryAcquire(ctx)
 		fmt.Println(err)
@@ -60,7 +60,7 @@ func ExampleClient_Cmp() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = recipes.Do(context.Background(), lock, func(ctx context.Context, hold *recipes.Hold) error {
+	err = lock.Do(context.Background(), func(ctx context.Context, hold *recipes.Hold) error {
 		cmp, err := client.Cmp(hold)
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ func withLock(ctx context.Context, endpoints []string, write func(context.Contex
 	if err != nil {
 		return err
 	}
-	return recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+	return lock.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
 		return write(ctx, hold.Token()) // ctx ends with the hold
 	})
 }

@@ -6,7 +6,7 @@
 //	defer client.Close()
 //	lock, err := sqllock.New(client, "orders/7")
 //	...
-//	err = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+//	err = lock.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
 //		return ship(ctx, hold.Token()) // ctx ends with the hold
 //	})
 //

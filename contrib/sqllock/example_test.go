@@ -43,7 +43,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+	err = lock.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
 		_, err := lock.TryAcquire(ctx)
 		fmt.Println(err)
 		return nil
@@ -149,7 +149,7 @@ func ExampleSessionLock() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = recipes.Do(context.Background(), lock, func(ctx context.Context, hold *recipes.Hold) error {
+	err = lock.Do(context.Background(), func(ctx context.Context, hold *recipes.Hold) error {
 		_, err := lock.TryAcquire(ctx)
 		fmt.Println(err)
 		return nil

@@ -22,7 +22,7 @@ func withLock(ctx context.Context, db *sql.DB, ship func(context.Context, int64)
 	if err != nil {
 		return err
 	}
-	return recipes.Do(ctx, lock, func(ctx context.Context, hold *recipes.Hold) error {
+	return lock.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
 		return ship(ctx, hold.Token()) // ctx ends with the hold
 	})
 }
