@@ -33,6 +33,10 @@ var campaigns = []campaign{
 		date: "2026-11-28", commit: "22a09ba", command: "make swarm SEEDS=1600 FROM=41600", seeds: 1_600,
 		says: "957,086 requests, 27,960 holds, 24,758 simulated faults",
 	},
+	{
+		date: "2026-11-28", commit: "882aba5", command: "make swarm SEEDS=44200 FROM=44700", seeds: 44_200,
+		says: "26,571,127 requests, 753,128 holds, 675,794 simulated faults",
+	},
 }
 
 const campaignText = `
