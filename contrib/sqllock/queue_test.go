@@ -144,6 +144,7 @@ var slowTickets = map[sqllock.Dialect][]string{
 			UPDATE slow SET n = 1;
 			RETURN NEW;
 		EXCEPTION WHEN query_canceled THEN
+			PERFORM set_config('application_name', 'cancelled', true);
 			UPDATE slow SET n = 1;
 			RETURN NEW;
 		END $$`,
@@ -152,6 +153,23 @@ var slowTickets = map[sqllock.Dialect][]string{
 	sqllock.MySQL: {
 		"CREATE TRIGGER slow BEFORE INSERT ON docent_locks_queue FOR EACH ROW UPDATE slow SET n = 1",
 	},
+}
+
+// awaitCancel waits until the trigger has seen that its request is cancelled. pgx asks for that on another
+// connection, after the request has ended, and gives up after 15 s. The driver of MySQL only closes the
+// connection.
+func (s *site) awaitCancel(t testing.TB) {
+	t.Helper()
+	if s.dialect != sqllock.PostgreSQL {
+		return
+	}
+	text := "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()" +
+		" AND application_name = 'cancelled' AND wait_event_type = 'Lock'"
+	const givenUp = 20 * time.Second
+	begun := time.Now()
+	for n := 0; n == 0 && time.Since(begun) < givenUp; time.Sleep(time.Millisecond) {
+		require.NoError(t, s.db.QueryRow(text).Scan(&n))
+	}
 }
 
 // The database inserts a ticket after its waiter has given up and left. It does not keep the lock from
@@ -182,6 +200,7 @@ func TestTicketThatComesLate(t *testing.T) {
 		require.Error(t, <-ended)
 		require.NoError(t, b.Close())
 		require.Zero(t, one.tickets(t))
+		one.awaitCancel(t)
 		require.NoError(t, operator.Commit())
 		require.Eventually(t, func() bool { return one.tickets(t) > 0 }, time.Minute, 10*time.Millisecond)
 
