@@ -1,11 +1,15 @@
 package sqllock_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"errors"
+	"net"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
@@ -136,15 +140,10 @@ func TestFairQueueWithADeadWaiter(t *testing.T) {
 	})
 }
 
-// slowTickets has the database wait for the row of another table before it inserts a ticket, although the
-// client gives the request up.
+// slowTickets has the database wait for the row of another table before it inserts a ticket.
 var slowTickets = map[sqllock.Dialect][]string{
 	sqllock.PostgreSQL: {
 		`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-			UPDATE slow SET n = 1;
-			RETURN NEW;
-		EXCEPTION WHEN query_canceled THEN
-			PERFORM set_config('application_name', 'cancelled', true);
 			UPDATE slow SET n = 1;
 			RETURN NEW;
 		END $$`,
@@ -155,21 +154,37 @@ var slowTickets = map[sqllock.Dialect][]string{
 	},
 }
 
-// awaitCancel waits until the trigger has seen that its request is cancelled. pgx asks for that on another
-// connection, after the request has ended, and gives up after 15 s. The driver of MySQL only closes the
+// connectWithoutCancel connects by a driver that cannot cancel a request. pgx does that on another
+// connection, for which PostgreSQL may interrupt the session twice. The driver of MySQL only closes the
 // connection.
-func (s *site) awaitCancel(t testing.TB) {
+func (s *site) connectWithoutCancel(t testing.TB) *sql.DB {
 	t.Helper()
 	if s.dialect != sqllock.PostgreSQL {
-		return
+		return s.connect(t, s.addr, s.name)
 	}
-	text := "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()" +
-		" AND application_name = 'cancelled' AND wait_event_type = 'Lock'"
-	const givenUp = 20 * time.Second
-	begun := time.Now()
-	for n := 0; n == 0 && time.Since(begun) < givenUp; time.Sleep(time.Millisecond) {
-		require.NoError(t, s.db.QueryRow(text).Scan(&n))
+	config, err := configPostgreSQL(s.addr, s.name)
+	require.NoError(t, err)
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		return withoutCancel{conn}, err
 	}
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// withoutCancel is a connection of pgx that sends no CancelRequest.
+type withoutCancel struct{ net.Conn }
+
+// cancelRequest is what a CancelRequest begins with: its length and its number.
+var cancelRequest = []byte{0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e}
+
+func (c withoutCancel) Write(message []byte) (int, error) {
+	if bytes.HasPrefix(message, cancelRequest) {
+		return 0, errors.New("a CancelRequest is not sent")
+	}
+	return c.Conn.Write(message)
 }
 
 // The database inserts a ticket after its waiter has given up and left. It does not keep the lock from
@@ -178,7 +193,10 @@ func TestTicketThatComesLate(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
 		a, _ := one.fairClient(t, sqllock.WithTTL(time.Hour))
-		b, _ := one.fairClient(t, sqllock.WithTTL(time.Hour))
+		b, err := sqllock.NewClient(one.connectWithoutCancel(t), s.dialect,
+			sqllock.WithFairQueue(), sqllock.WithTTL(time.Hour))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, b.Close()) })
 		hold := mustAcquire(t, lockOf(t, a, "lock"))
 		one.exec(t, "CREATE TABLE slow (n int)")
 		one.exec(t, "INSERT INTO slow VALUES (0)")
@@ -186,7 +204,7 @@ func TestTicketThatComesLate(t *testing.T) {
 			one.exec(t, text)
 		}
 		operator := begin(t, one.db, sql.LevelDefault)
-		_, err := operator.Exec("UPDATE slow SET n = 2")
+		_, err = operator.Exec("UPDATE slow SET n = 2")
 		require.NoError(t, err)
 
 		ctx, cancel := context.WithCancel(t.Context())
@@ -200,7 +218,6 @@ func TestTicketThatComesLate(t *testing.T) {
 		require.Error(t, <-ended)
 		require.NoError(t, b.Close())
 		require.Zero(t, one.tickets(t))
-		one.awaitCancel(t)
 		require.NoError(t, operator.Commit())
 		require.Eventually(t, func() bool { return one.tickets(t) > 0 }, time.Minute, 10*time.Millisecond)
 

@@ -273,11 +273,15 @@ func connectPostgreSQL(addr, database string) (driver.Connector, error) {
 	if database == "" {
 		database = "postgres"
 	}
-	config, err := pgx.ParseConfig("postgres://docent@" + addr + "/" + database + "?sslmode=disable")
+	config, err := configPostgreSQL(addr, database)
 	if err != nil {
 		return nil, err
 	}
 	return stdlib.GetConnector(*config), nil
+}
+
+func configPostgreSQL(addr, database string) (*pgx.ConnConfig, error) {
+	return pgx.ParseConfig("postgres://docent@" + addr + "/" + database + "?sslmode=disable")
 }
 
 func connectMariaDB(addr, database string) (driver.Connector, error) {
