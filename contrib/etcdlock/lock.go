@@ -166,16 +166,16 @@ var (
 
 // meet returns an error if the current attempt must not wait for the deletion of the key.
 func (a *attempts) meet(key string) error {
-	own := slices.Contains(a.keys, key)
-	a.seen = a.seen || !own
-	switch {
-	case !a.try:
-		if !own {
-			a.waiter.Begin()
+	if slices.Contains(a.keys, key) {
+		if a.try {
+			return errFormer
 		}
 		return nil
-	case own:
-		return errFormer
 	}
-	return errBusy
+	a.seen = true
+	if a.try {
+		return errBusy
+	}
+	a.waiter.Begin()
+	return nil
 }
