@@ -109,7 +109,7 @@ func increment(t *testing.T, db *sql.DB, lock *sqllock.Lock, level sql.Isolation
 		t.Error(err)
 		return true
 	}
-	defer tx.Rollback() //nolint:errcheck // it may be committed
+	defer tx.Rollback() // fails if it is committed
 	if _, err := lock.InTx(t.Context(), tx); err != nil {
 		if level == sql.LevelReadCommitted {
 			t.Error(err)
