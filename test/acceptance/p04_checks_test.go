@@ -109,16 +109,17 @@ func (c *p04Cell) admitsWaiter(ctx context.Context) error {
 		}
 		result <- err
 	}()
-	err := errors.New("the new waiter still waits")
-	late := p04Until(ctx, p04Soon, func(context.Context) error {
+	var granted error
+	late := p04Until(ctx, p04Soon, func(ctx context.Context) error {
 		select {
-		case err = <-result:
+		case granted = <-result:
 			return nil
 		default:
-			return err
+			queue, err := c.queue.Participants(ctx)
+			return errors.Join(fmt.Errorf("the new waiter still waits: %+v", queue), err)
 		}
 	})
-	return errors.Join(late, err)
+	return errors.Join(late, granted)
 }
 
 // ended checks how the client's call ended, and releases the lock if it was granted.
