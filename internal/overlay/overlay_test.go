@@ -12,6 +12,7 @@ import (
 )
 
 func TestChangedFilesAreCompiledWithACacheThatIsRemoved(t *testing.T) {
+	t.Setenv("GOCACHE", t.TempDir()) // that of the user can be large
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("go.mod", []byte("module m\n\ngo 1.25\n"), 0o644))
 	require.NoError(t, os.WriteFile("a.go", []byte("package a\n\nvar a = one\n"), 0o644))
