@@ -2,7 +2,7 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUITES      := ./framework/... ./recipes/...
-PLAIN       := go test -count=1 -timeout 20m
+PLAIN       := go test -count=1 -timeout 20m -vet=off # verify runs go vet
 TEST        := $(PLAIN) -race
 MODULES     := contrib/otel contrib/prometheus examples/migrate examples/registries examples/service \
 	test/audit test/bench test/compare test/outside
@@ -26,7 +26,7 @@ SITE_BASE := / # the path of the site on its server
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-zookeeper deps-browser deps-site deps-race deps-bench deps-backends deps-compare deps-model
-.PHONY: test verify prose licences audit unit contrib backends acceptance acceptance-page seeds swarm single ensemble
+.PHONY: test verify prose licences audit unit race contrib backends acceptance acceptance-page seeds swarm single ensemble
 .PHONY: chaos siege soak commands differential clients interop browser site model model-quick
 .PHONY: track-record track-record-page mutants
 .PHONY: bench bench-quick bench-server compare compare-quick fix fuzz
@@ -56,8 +56,13 @@ licences: ## check the licences of all modules that are used
 audit: licences ## the same, and look for known vulnerabilities of these modules; VULNDB is the database
 	@scripts/audit.sh
 
-unit: deps-race ## run all tests in process, except acceptance; simulations run few seeds
-	env -u ZOOKEEPER ZKTEST_SEEDS=4 $(TEST) $(MANY) $$(go list ./... | grep -v '/test/acceptance$$')
+# With the race detector the contracts in virtual time take five times as long. race runs them with it.
+unit: deps-race ## run all tests in process but acceptance and TestSimulatedContract; simulations run two seeds
+	env -u ZOOKEEPER ZKTEST_SEEDS=2 $(TEST) $(MANY) -skip '^TestSimulatedContract$$' \
+		$$(go list ./... | grep -v '/test/acceptance$$')
+
+race: deps-race ## run all tests in process with the race detector; simulations run ten seeds; 20 minutes
+	env -u ZOOKEEPER ZKTEST_SEEDS=10 $(TEST) $(MANY) ./...
 
 contrib: deps-race ## do what verify and unit do, in the other modules of this repository
 backends: deps-backends ## the same for the locks on other services, with their servers
@@ -89,12 +94,14 @@ swarm: ## run a campaign of recipes, faults and servers at random: SEEDS=1000000
 	cd recipes/internal/simulation && DOCENT_FROM=$(FROM) ZKTEST_SEEDS=$(SEEDS) DOCENT_GO_ON=$(GO_ON) \
 		go test -count=1 -timeout 0 -run '^TestSimulatedSwarm$$'
 
-# What unit runs with the race detector needs none here.
-single: deps-zookeeper ## run unit, the server launcher and docs/testing.md on one real server; no simulations
-	ZOOKEEPER=1 $(PLAIN) $(MANY) $(NOSIM) $(call asking,$$(go list ./... | grep -v '/docent/test/'))
+# What unit runs with the race detector needs none here. What ensemble runs needs no single server.
+single: deps-zookeeper ## run the contracts of locks, and all tests that ensemble does not, on one real server
+	ZOOKEEPER=1 $(PLAIN) $(MANY) $(NOSIM) \
+		$(call asking,$$(go list ./... | grep -Ev '/docent/(test/|framework|recipes)'))
+	ZOOKEEPER=1 $(PLAIN) $(MANY) -run '^TestContract$$' $(call asking,./recipes/...)
 
-ensemble: deps-zookeeper ## run the suites on three real servers; no contracts of locks, for which one is enough
-	ZOOKEEPER=3 $(PLAIN) -skip '^Test(Simulated|Contract)' $(call asking,$(SUITES))
+ensemble: deps-zookeeper ## run the suites of framework and recipes on three real servers; no contracts of locks
+	ZOOKEEPER=3 $(PLAIN) $(MANY) -skip '^Test(Simulated.*|Contract)$$' $(call asking,$(SUITES))
 	ZOOKEEPER=3 $(PLAIN) -run '^TestP13_' ./test/acceptance
 
 chaos: deps-zookeeper ## check all recipes on real servers with faults, at random for 30 s
@@ -104,8 +111,9 @@ chaos: deps-zookeeper ## check all recipes on real servers with faults, at rando
 siege: deps-zookeeper ## the same at random for DURATION=30m, with SEED=n again; the last line is the verdict
 	@scripts/siege.sh $(DURATION) $(SEED)
 
-soak: ## besiege real servers for ten minutes, and run the simulations and the campaign with many seeds
+soak: ## besiege real servers for ten minutes, run simulations with many seeds, and the race detector on all
 	@$(MAKE) --no-print-directory siege DURATION=10m
+	@$(MAKE) --no-print-directory race
 	@$(MAKE) --no-print-directory seeds
 	@$(MAKE) --no-print-directory swarm SEEDS=20000
 

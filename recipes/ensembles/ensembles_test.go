@@ -255,20 +255,17 @@ func newMutex(path string) func(*framework.Client) (recipes.Locker, error) {
 	return func(c *framework.Client) (recipes.Locker, error) { return mutex.New(c, path) }
 }
 
-func TestContract(t *testing.T) {
-	contracttest.Run(t, contracttest.Kind{
+var locks = contracttest.Kinds{
+	"plain": {
 		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
 			l, err := newSet(t, []ensembles.Ensemble{{Name: "a", Client: c}}).Lock("order-17", newMutex(path))
 			require.NoError(t, err)
 			return l
 		},
 		Reenters: true,
-	})
-}
-
-// One of the ensembles of a change is a namespace of the other, so that the suite finds all nodes.
-func TestContractDuringAChange(t *testing.T) {
-	contracttest.Run(t, contracttest.Kind{
+	},
+	// One of the ensembles of a change is a namespace of the other, so that the suite finds all nodes.
+	"during a change": {
 		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
 			before, after := ensembles.Ensemble{"a", c}, ensembles.Ensemble{"b", c.Namespace(path[1:] + "/b")}
 			s := newSet(t, []ensembles.Ensemble{after}, ensembles.WithPrevious(before))
@@ -283,5 +280,8 @@ func TestContractDuringAChange(t *testing.T) {
 		},
 		Dirs:     func(path string) []string { return []string{path + "/a", path + "/b/lock"} },
 		Reenters: true,
-	})
+	},
 }
+
+func TestContract(t *testing.T)          { locks.Run(t) }
+func TestSimulatedContract(t *testing.T) { locks.Simulate(t) }

@@ -10,22 +10,22 @@ import (
 // two returns the paths of the two locks that a lock of the contract combines.
 func two(path string) []string { return []string{path + "/a", path + "/b"} }
 
-func TestContractOfNew(t *testing.T) {
-	contracttest.Run(t, contracttest.Kind{
+var locks = contracttest.Kinds{
+	"new": {
 		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
 			return newMulti(t, c, two(path))
 		},
 		Dirs:     two,
 		Reenters: true,
-	})
-}
-
-func TestContractOfOf(t *testing.T) {
-	contracttest.Run(t, contracttest.Kind{
+	},
+	"of": {
 		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
 			return combined(t, newMutex(t, c, path+"/a"), newMutex(t, c, path+"/b"))
 		},
 		Dirs:     two,
 		Reenters: true,
-	})
+	},
 }
+
+func TestContract(t *testing.T)          { locks.Run(t) }
+func TestSimulatedContract(t *testing.T) { locks.Simulate(t) }

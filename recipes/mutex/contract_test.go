@@ -7,11 +7,12 @@ import (
 	"github.com/docent-zk/docent/recipes/internal/contracttest"
 )
 
-func TestContract(t *testing.T) {
-	contracttest.Run(t, contracttest.Kind{
-		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
-			return newMutex(t, c, path)
-		},
-		Reenters: true,
-	})
-}
+var locks = contracttest.Kinds{"mutex": {
+	New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
+		return newMutex(t, c, path)
+	},
+	Reenters: true,
+}}
+
+func TestContract(t *testing.T)          { locks.Run(t) }
+func TestSimulatedContract(t *testing.T) { locks.Simulate(t) }

@@ -1,7 +1,6 @@
 package semaphore_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/docent-zk/docent/framework"
@@ -9,31 +8,30 @@ import (
 	"github.com/docent-zk/docent/recipes/semaphore"
 )
 
-func TestContract(t *testing.T) {
-	for _, limit := range []int{1, 3} {
-		t.Run(fmt.Sprintf("semaphore of %d", limit), func(t *testing.T) {
-			contract(t, limit, func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
-				return newSemaphore(t, c, path, limit)
-			})
-		})
-	}
-	t.Run("slots", func(t *testing.T) {
-		contract(t, 2, func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
-			return newSemaphore(t, c, path, 2, semaphore.WithSlots(), semaphore.WithSharedLimit(path+"-limit"))
-		})
-	})
-	t.Run("mutex", func(t *testing.T) {
-		contract(t, 1, func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
-			return newMutex(t, c, path)
-		})
-	})
-}
-
-func contract(t *testing.T, holders int, newLock func(testing.TB, *framework.Client, string) contracttest.Lock) {
-	contracttest.Run(t, contracttest.Kind{
+// permits is a lock of the contract, with a number of permits.
+func permits(n int, newLock func(testing.TB, *framework.Client, string) contracttest.Lock) contracttest.Kind {
+	return contracttest.Kind{
 		New:     newLock,
-		Holders: holders,
+		Holders: n,
 		Dirs:    func(path string) []string { return []string{path + "/locks", path + "/leases"} },
 		Counted: func(path string) []string { return []string{path + "/locks"} },
-	})
+	}
 }
+
+var locks = contracttest.Kinds{
+	"semaphore of 1": permits(1, func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
+		return newSemaphore(t, c, path, 1)
+	}),
+	"semaphore of 3": permits(3, func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
+		return newSemaphore(t, c, path, 3)
+	}),
+	"slots": permits(2, func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
+		return newSemaphore(t, c, path, 2, semaphore.WithSlots(), semaphore.WithSharedLimit(path+"-limit"))
+	}),
+	"mutex": permits(1, func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
+		return newMutex(t, c, path)
+	}),
+}
+
+func TestContract(t *testing.T)          { locks.Run(t) }
+func TestSimulatedContract(t *testing.T) { locks.Simulate(t) }

@@ -16,22 +16,22 @@ func stripe(path string, n int, key string) string {
 	return fmt.Sprintf("%s/%d/%d", path, n, striped.Index(key, n))
 }
 
-func TestContract(t *testing.T) {
-	contracttest.Run(t, contracttest.Kind{
+var locks = contracttest.Kinds{
+	"plain": {
 		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
 			return newStriped(t, c, path, 8).For(key)
 		},
 		Dirs:     func(path string) []string { return []string{stripe(path, 8, key)} },
 		Reenters: true,
-	})
-}
-
-func TestContractDuringAChange(t *testing.T) {
-	contracttest.Run(t, contracttest.Kind{
+	},
+	"during a change": {
 		New: func(t testing.TB, c *framework.Client, path string) contracttest.Lock {
 			return newStriped(t, c, path, 5, striped.WithPrevious(8)).For(key)
 		},
 		Dirs:     func(path string) []string { return []string{stripe(path, 5, key), stripe(path, 8, key)} },
 		Reenters: true,
-	})
+	},
 }
+
+func TestContract(t *testing.T)          { locks.Run(t) }
+func TestSimulatedContract(t *testing.T) { locks.Simulate(t) }

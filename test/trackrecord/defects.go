@@ -109,7 +109,7 @@ var defects = []defect{
 		name: "permit-without-an-owner", found: contracted, commit: "8cd9e17",
 		text: "The context of an acquire ended just after the acquire had got its permit. The caller " +
 			"got an error, and the permit was taken for as long as the session lasted.",
-		folder: "recipes/semaphore", tests: "^TestContract$/^slots$",
+		folder: "recipes/semaphore", tests: "^TestSimulatedContract$/^slots$",
 		says: "left behind",
 	},
 	{
@@ -247,7 +247,7 @@ var defects = []defect{
 		name: "busy-in-an-outage", found: tried, commit: "082a678",
 		text: "An acquire that had waited behind a holder when an outage began reported a busy lock, and not " +
 			"the outage.",
-		folder: "recipes/mutex", tests: "^TestContract$/wait_that_an_outage",
+		folder: "recipes/mutex", tests: "^TestContract$/^mutex$/wait_that_an_outage",
 		says: "framework: not connected",
 	},
 	{

@@ -1,20 +1,18 @@
 // Package contracttest is a test suite for the locks of this module, independent of their nodes. A
 // recipe runs it on each of its locks:
 //
-//	func TestContract(t *testing.T) {
-//		contracttest.Run(t, contracttest.Kind{New: newLock, Dirs: ownPath, Reenters: true})
-//	}
+//	var locks = contracttest.Kinds{"mutex": {New: newLock, Dirs: ownPath, Reenters: true}}
 //
-// Tests of single requests, of a fault at each of them, and of time run in virtual time on servers
-// of their own. They are skipped on real servers, because those change nothing about them. All
-// other tests run on the servers of package testzk, and the recipe's tests need its Main.
+//	func TestContract(t *testing.T)          { locks.Run(t) }
+//	func TestSimulatedContract(t *testing.T) { locks.Simulate(t) }
+//
+// The recipe's tests need the Main of package testzk.
 package contracttest
 
 import (
 	"testing"
 
 	"github.com/docent-zk/docent/framework"
-	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -45,16 +43,30 @@ type Kind struct {
 	shape shape
 }
 
-// Run tests all properties of a lock, in parallel with other tests.
-func Run(t *testing.T, k Kind) {
-	t.Parallel()
+// Kinds are the locks of a recipe, by name.
+type Kinds map[string]Kind
+
+// Run tests what the locks do on the servers of package testzk, in parallel with other tests.
+func (ks Kinds) Run(t *testing.T) { ks.run(t, properties) }
+
+// Simulate tests single requests, a fault at each of them, and time. It runs in virtual time on
+// servers of its own, in parallel with other tests.
+func (ks Kinds) Simulate(t *testing.T) { ks.run(t, simulated) }
+
+func (ks Kinds) run(t *testing.T, all []property) {
+	for name, k := range ks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k.run(t, all)
+		})
+	}
+}
+
+func (k Kind) run(t *testing.T, all []property) {
 	k = k.complete()
 	k.shape = measure(t, k)
-	for _, p := range properties {
+	for _, p := range all {
 		t.Run(p.name, func(t *testing.T) {
-			if p.virtual && testzk.InProcess() == nil {
-				t.Skip("has servers of its own, in virtual time")
-			}
 			t.Parallel()
 			p.check(t, k)
 		})
@@ -86,9 +98,8 @@ func (k Kind) other(t testing.TB, c *framework.Client, path string) Lock {
 
 // property is one part of the contract.
 type property struct {
-	name    string
-	virtual bool // it runs in virtual time on servers of its own
-	check   func(*testing.T, Kind)
+	name  string
+	check func(*testing.T, Kind)
 }
 
 var properties = []property{
@@ -99,7 +110,6 @@ var properties = []property{
 	{name: "first come first served", check: firstComeFirstServed},
 	{name: "waiters that leave grant nothing", check: leaversGrantNothing},
 	{name: "some of many tries succeed", check: manyTries},
-	{name: "try of a busy lock leaves no trace", virtual: true, check: tryLeavesNoTrace},
 	{name: "foreign children are ignored", check: foreignChildren},
 
 	{name: "acquire fails with a context that has ended", check: endedContextFails},
@@ -110,12 +120,6 @@ var properties = []property{
 	{name: "wait that an outage interrupts is not connected", check: outageDuringTheWait},
 	{name: "close of the client ends waits and holds", check: closeOfTheClient},
 
-	{name: "caller cancels at any step", virtual: true, check: callerCancels},
-	{name: "trouble at any step of an acquire", virtual: true, check: troubleWhileAcquiring},
-	{name: "trouble at any step of a release", virtual: true, check: troubleWhileReleasing},
-
-	{name: "code of the program ends an acquire", virtual: true, check: codeEndsAcquire},
-
 	{name: "session expires in the wait", check: expiryInTheWait},
 	{name: "session expires in the hold", check: expiryInTheHold},
 	{name: "silent holder loses its hold before the next one begins", check: silentHolder},
@@ -124,7 +128,6 @@ var properties = []property{
 	{name: "hand-over in an outage is not missed", check: handOverInAnOutage},
 
 	{name: "node deleted in the wait", check: nodeDeletedInTheWait},
-	{name: "node deleted while disconnected", virtual: true, check: nodeDeletedWhileDisconnected},
 	{name: "node deleted with its predecessor", check: nodeDeletedWithPredecessor},
 	{name: "node deleted in the hold", check: nodeDeletedInTheHold},
 	{name: "tree deleted in wait and hold", check: treeDeleted},
@@ -133,5 +136,14 @@ var properties = []property{
 	{name: "tokens grow", check: tokensGrow},
 	{name: "releases", check: releases},
 	{name: "release while disconnected", check: releaseWhileDisconnected},
-	{name: "release is finished later", virtual: true, check: releaseIsFinishedLater},
+}
+
+var simulated = []property{
+	{name: "try of a busy lock leaves no trace", check: tryLeavesNoTrace},
+	{name: "caller cancels at any step", check: callerCancels},
+	{name: "trouble at any step of an acquire", check: troubleWhileAcquiring},
+	{name: "trouble at any step of a release", check: troubleWhileReleasing},
+	{name: "code of the program ends an acquire", check: codeEndsAcquire},
+	{name: "node deleted while disconnected", check: nodeDeletedWhileDisconnected},
+	{name: "release is finished later", check: releaseIsFinishedLater},
 }
