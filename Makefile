@@ -61,7 +61,7 @@ unit: deps-race ## run all tests in process but acceptance and TestSimulatedCont
 	env -u ZOOKEEPER ZKTEST_SEEDS=2 $(TEST) $(MANY) -skip '^TestSimulatedContract$$' \
 		$$(go list ./... | grep -v '/test/acceptance$$')
 
-race: deps-race ## run all tests in process with the race detector; simulations run ten seeds; 20 minutes
+race: deps-race ## run all tests in process with the race detector; simulations run ten seeds
 	env -u ZOOKEEPER ZKTEST_SEEDS=10 $(TEST) $(MANY) ./...
 
 contrib: deps-race ## do what verify and unit do, in the other modules of this repository
