@@ -8,6 +8,7 @@ MODULES     := contrib/otel contrib/prometheus examples/migrate examples/registr
 	test/audit test/bench test/compare test/outside
 BACKENDS    := contrib/etcdlock contrib/redislock contrib/sqllock
 MANY        := -p 4 # packages at the same time: they mostly wait
+WITHZK      := go run ./internal/withzk # starts real servers, and sets ZOOKEEPER to them
 NOSIM       := -skip '^TestSimulated' # simulations have their own servers and ignore ZOOKEEPER
 
 # The packages of $(1) whose tests depend on ZOOKEEPER.
@@ -36,7 +37,7 @@ help: ## print this list
 
 # Two at a time, because most of them mostly wait. Each prints when it ends.
 test: verify deps ## run all tests
-	@$(MAKE) --no-print-directory -j2 -O SEEDS=50 SCHEDULES=1000 OFTEN=1000 \
+	@$(MAKE) --no-print-directory -j2 -O SEEDS=30 SCHEDULES=1000 OFTEN=1000 \
 		unit chaos acceptance ensemble seeds single contrib backends browser differential interop clients compare-quick \
 		model-quick
 
@@ -96,12 +97,12 @@ swarm: ## run a campaign of recipes, faults and servers at random: SEEDS=1000000
 
 # What unit runs with the race detector needs none here. What ensemble runs needs no single server.
 single: deps-zookeeper ## run the contracts of locks, and all tests that ensemble does not, on one real server
-	ZOOKEEPER=1 $(PLAIN) $(MANY) $(NOSIM) \
+	$(WITHZK) 1 $(PLAIN) $(MANY) $(NOSIM) \
 		$(call asking,$$(go list ./... | grep -Ev '/docent/(test/|framework|recipes)'))
-	ZOOKEEPER=1 $(PLAIN) $(MANY) -run '^TestContract$$' $(call asking,./recipes/...)
+	$(WITHZK) 1 $(PLAIN) $(MANY) -run '^TestContract$$' $(call asking,./recipes/...)
 
 ensemble: deps-zookeeper ## run the suites of framework and recipes on three real servers; no contracts of locks
-	ZOOKEEPER=3 $(PLAIN) $(MANY) -skip '^Test(Simulated.*|Contract)$$' $(call asking,$(SUITES))
+	$(WITHZK) 3 $(PLAIN) $(MANY) -skip '^Test(Simulated.*|Contract)$$' $(call asking,$(SUITES))
 	ZOOKEEPER=3 $(PLAIN) -run '^TestP13_' ./test/acceptance
 
 chaos: deps-zookeeper ## check all recipes on real servers with faults, at random for 30 s

@@ -37,7 +37,7 @@ func VM(t testing.TB) []string {
 	t.Helper()
 	java, err := program("java", jdk)
 	require.NoError(t, err)
-	return []string{java, "-XX:TieredStopAtLevel=1"}
+	return []string{java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
 }
 
 // ZooKeeperJar returns the jar of the server and its command line client.
