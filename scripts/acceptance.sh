@@ -5,7 +5,7 @@
 set -eu
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
-run() { go test -count=1 -timeout 20m -json ./test/acceptance || true; }
+run() { go test -count=1 -timeout 20m -vet=off -json ./test/acceptance || true; }
 unset ZOOKEEPER ZKTEST_SEED ZKTEST_SEEDS
 run >"$runs/inprocess" &
 ZOOKEEPER=1 run >"$runs/real" # both at once: they mostly wait

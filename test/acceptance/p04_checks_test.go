@@ -109,17 +109,17 @@ func (c *p04Cell) admitsWaiter(ctx context.Context) error {
 		}
 		result <- err
 	}()
-	var granted error
+	var outcome error
 	late := p04Until(ctx, p04Soon, func(ctx context.Context) error {
 		select {
-		case granted = <-result:
+		case outcome = <-result:
 			return nil
 		default:
 			queue, err := c.queue.Participants(ctx)
 			return errors.Join(fmt.Errorf("the new waiter still waits: %+v", queue), err)
 		}
 	})
-	return errors.Join(late, granted)
+	return errors.Join(late, outcome)
 }
 
 // ended checks how the client's call ended, and releases the lock if it was granted.
