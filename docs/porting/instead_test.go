@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -75,10 +76,11 @@ func copyOf(
 		return nil, err
 	}
 	var mu sync.Mutex
+	var failed error
 	go func() {
-		for now, failed := range count.Observe(ctx) {
+		for now, err := range count.Observe(ctx) {
 			mu.Lock()
-			if err = failed; err == nil {
+			if failed = err; err == nil {
 				last = now
 			}
 			mu.Unlock()
@@ -87,29 +89,36 @@ func copyOf(
 	return func() (int32, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return last, err // with an error, the last number that was known
+		return last, failed // with an error, the last number that was known
 	}, nil
 }
 
 // end
 
 func TestCopyOfACountFollowsIt(t *testing.T) {
-	srv := zktest.Start(t)
-	client := connect(srv)
-	limit, err := counter.NewCount(client, "/config/limit", 5)
-	require.NoError(t, err)
-	get, err := copyOf(t.Context(), limit)
-	require.NoError(t, err)
-	n, err := get()
-	require.NoError(t, err)
-	require.EqualValues(t, 5, n)
-	require.NoError(t, limit.Set(t.Context(), 6))
-	require.Eventually(t, func() bool { n, err := get(); return err == nil && n == 6 }, time.Minute, time.Millisecond)
-	require.NoError(t, client.Close())
-	require.Eventually(t, func() bool {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		client, err := framework.New(srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		require.NoError(t, err)
+		limit, err := counter.NewCount(client, "/config/limit", 5)
+		require.NoError(t, err)
+		get, err := copyOf(t.Context(), limit)
+		require.NoError(t, err)
+		synctest.Wait() // the first number is observed before any call of get: a race with copyOf shows
 		n, err := get()
-		return n == 6 && errors.Is(err, framework.ErrClosed)
-	}, time.Minute, time.Millisecond)
+		require.NoError(t, err)
+		require.EqualValues(t, 5, n)
+		require.NoError(t, limit.Set(t.Context(), 6))
+		synctest.Wait()
+		n, err = get()
+		require.NoError(t, err)
+		require.EqualValues(t, 6, n)
+		require.NoError(t, client.Close())
+		synctest.Wait()
+		n, err = get()
+		require.ErrorIs(t, err, framework.ErrClosed)
+		require.EqualValues(t, 6, n)
+	})
 }
 
 // fragment initialize
