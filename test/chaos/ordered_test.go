@@ -119,8 +119,9 @@ func newLate(t *testing.T, servers *network, e *ensemble.Ensemble, n int) *late 
 		errors:   make(chan error, ofEach),
 	}
 	l.relayB.refuse()
-	l.client = testzk.Connected(t, l.relayA.addr()+","+l.relayB.addr(), framework.WithSessionTimeout(20*time.Second))
-	l.other = testzk.Connected(t, leader.Addr(), framework.WithSessionTimeout(time.Minute)) // it must not be lost
+	long := framework.WithSessionTimeout(time.Minute) // neither session must be lost, however busy the machine is
+	l.client = testzk.Connected(t, l.relayA.addr()+","+l.relayB.addr(), long)
+	l.other = testzk.Connected(t, leader.Addr(), long)
 	session, err := l.client.Session(testzk.Context(t))
 	require.NoError(t, err)
 	l.session = session
