@@ -562,8 +562,8 @@ func (r *replay) end() {
 	})
 }
 
-// TestRecordedWalks replays walks that were recorded. "make model" replays new ones.
-func TestRecordedWalks(t *testing.T) {
+// TestSimulatedWalks replays walks that were recorded. "make model" replays new ones.
+func TestSimulatedWalks(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.walk")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

@@ -35,7 +35,7 @@ var walked = []struct {
 }
 
 // TestWalks replays walks that no run has made before. A walk that differs is printed: a file with it in
-// testdata is replayed by TestRecordedWalks.
+// testdata is replayed by TestSimulatedWalks.
 func TestWalks(t *testing.T) {
 	for _, kind := range walked {
 		for range kind.walks {
