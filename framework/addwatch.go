@@ -72,14 +72,15 @@ type PersistentWatch struct {
 	tell   func(WatchEvent) // called by the goroutine that reads the connection, with a lock held
 	unhear func()           // no call of the function begins afterwards
 	done   chan struct{}
+	set    bool  // a server has set it, so that it is told events; guarded by the mu of watchers
 	err    error // guarded by the mu of watchers
 }
 
 // AddWatch watches a node, which need not exist, or a tree. It returns when a server has set the
-// watch. fn is called for each change that the servers apply after that, and perhaps for some
-// before, in the order of the server's events, one at a time, in a goroutine of its own. fn may be
-// called before AddWatch returns. A slow fn delays nothing else and misses no event: its events wait
-// in memory, and there is no limit for their number. fn must not wait for Client.Close.
+// watch. fn is called for each change that the server applies after that, in the order of the
+// server's events, one at a time, in a goroutine of its own. fn may be called before AddWatch
+// returns. A slow fn delays nothing else and misses no event: its events wait in memory, and there is
+// no limit for their number. fn must not wait for Client.Close.
 //
 // The watch outlives connections and sessions. On each new connection it is set again before any
 // other request is made. Then fn is called with zk.EventNotWatching, because the servers do not tell
@@ -179,7 +180,12 @@ func (s *session) addWatch(ctx context.Context, w *PersistentWatch) error {
 	if err != nil {
 		return err
 	}
-	s.watches.await(w.full, w.mode, func(err error) { p.complete(nothing{}, err) })
+	s.watches.await(w.full, w.mode, func(err error) {
+		if err == nil {
+			s.core.watchers.begin(w)
+		}
+		p.complete(nothing{}, err)
+	})
 	s.settle(w.full)
 	_, err = p.wait(ctx, nil)
 	if errors.Is(err, ErrUnimplemented) {

@@ -262,6 +262,45 @@ func TestNothingIsToldBetweenAMissedEventAndItsNotice(t *testing.T) {
 	}
 }
 
+// Until a server has set a watch, or has set one of a tree in the place of one of a node, its function gets
+// no events, although those of a watch below it would be told: others are missing among them.
+func TestNothingIsToldBeforeTheWatchIsSet(t *testing.T) {
+	for name, compat := range compats {
+		for what, before := range map[string][]framework.WatchMode{
+			"no watch": nil, "a watch of the node": {framework.WatchNode},
+		} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+					require.NoError(t, srv.Create("/d/below", nil))
+					c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+					for _, mode := range before {
+						watchFor(t, c, "/d", mode)
+					}
+					_, below := watchFor(t, c, "/d/below", framework.WatchTree)
+
+					setting := srv.On(fault.Match{Op: fault.OpAddWatch, Client: "a"}, fault.Hold())
+					above := &heard{}
+					added := make(chan error, 1)
+					go func() {
+						_, err := c.AddWatch(t.Context(), "/d", framework.WatchTree, above.add)
+						added <- err
+					}()
+					require.NoError(t, setting.Wait(t.Context()))
+					require.NoError(t, srv.Create("/d/missed", nil))
+					require.NoError(t, srv.Create("/d/below/early", nil))
+					time.Sleep(time.Second)
+					setting.Release()
+					require.NoError(t, <-added)
+					require.NoError(t, srv.Create("/d/below/later", nil))
+					time.Sleep(time.Second)
+					require.Equal(t, []string{"Created /early", "Created /later"}, below.lines("/d/below"))
+					require.Equal(t, []string{"Created /below/later"}, above.lines("/d"))
+				}, zktest.WithCompat(compat))
+			})
+		}
+	}
+}
+
 // A call that gives up while another of the same path is in progress keeps no client from being
 // closed.
 func TestAbandonedAddWatchBesideAnotherIsForgotten(t *testing.T) {

@@ -62,6 +62,14 @@ func (ws *watchers) add(w *PersistentWatch) {
 	}
 }
 
+// begin has a watch told all events from now on. Before, only those would be told that the server
+// sends for other watches of the client.
+func (ws *watchers) begin(w *PersistentWatch) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.set = true
+}
+
 // remove ends a watch. It returns the latest session, or nil if there is none.
 func (ws *watchers) remove(w *PersistentWatch, reason error) *session {
 	ws.mu.Lock()
@@ -182,11 +190,14 @@ func (p *pathWatchers) childrenChanged(told WatchEvent) {
 	tellAll(p.nodes, told)
 }
 
+// tellAll reports an event to those of the watches that a server has set.
 func tellAll(all []*PersistentWatch, told WatchEvent) {
 	for _, w := range all {
-		e := told
-		e.Path = w.relative(told.Path)
-		w.tell(e)
+		if w.set {
+			e := told
+			e.Path = w.relative(told.Path)
+			w.tell(e)
+		}
 	}
 }
 
