@@ -310,6 +310,13 @@ var defects = []defect{
 		says: "Not equal",
 	},
 	{
+		name: "watch-not-yet-set", found: besieged, commit: "b08d263",
+		text: "A persistent watch of a tree was told some changes before a server had set it, and others " +
+			"among them were missing.",
+		folder: "framework", tests: "^TestNothingIsToldBeforeTheWatchIsSet$",
+		says: "Created /below/early",
+	},
+	{
 		name: "abandoned-watch", found: simulated, commit: "860f5c1",
 		text:   "`Close` waited for ever for an `AddWatch` that had given up.",
 		folder: "framework", tests: "^TestAbandonedAddWatchBesideAnotherIsForgotten$",
