@@ -21,6 +21,8 @@ const (
 	// A server that starts may leave a request for a session without an answer. kazoo waits for it as
 	// long as its session lasts, makes another one, and needs its turn.
 	stalled = 3 * long
+	// So the locks are held nearly all the time, and the servers are not busy all the time.
+	stay = 10 * time.Millisecond
 )
 
 // Locks of each kind are in use all the time while one of the peers is killed, and then while the
@@ -61,6 +63,7 @@ func (f *fleet) survive(t *testing.T, killed, survivor speaker, kinds []kind) {
 		path := newPath(t)
 		name := strings.TrimPrefix(path, "/")
 		f.resources.open(name, func(*resource) bool { return enough.Load() })
+		f.resources.inspect(name, func(r *resource) { r.stay = stay })
 		paths, resources = append(paths, path), append(resources, name)
 		if isOf("kazoo", killed, survivor) {
 			f.keepParent(t, k.queue(path))

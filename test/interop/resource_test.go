@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -26,6 +27,7 @@ type resources struct {
 // resource has the users that are in it now.
 type resource struct {
 	enough   func(*resource) bool
+	stay     time.Duration // how long each user is in it, at least
 	inside   []user
 	last     user           // the last one that entered
 	entries  map[string]int // by language
@@ -110,13 +112,15 @@ func (r *resources) serve(conn net.Conn) {
 		if _, err := fmt.Fprintln(conn, answer); err != nil || !lines.Scan() {
 			break
 		}
+		var stay time.Duration
 		r.inspect(name, func(res *resource) {
 			if in = lines.Text() == "enter"; in {
-				answer = res.enter(self)
+				answer, stay = res.enter(self), res.stay
 			} else {
 				answer = res.leave(self)
 			}
 		})
+		time.Sleep(stay) // the workload
 	}
 	if in {
 		r.inspect(name, func(res *resource) { res.leave(self) })
