@@ -120,8 +120,8 @@ func environment(t *testing.T, proxy string) []string {
 	file := func(folder string) string { return "file://" + filepath.ToSlash(folder) }
 	return []string{
 		"GOPROXY=" + file(proxy) + "," + file(filepath.Join(known[0], "cache", "download")) + "," + known[1],
-		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=",
-		"GOWORK=off", "GOBIN=" + t.TempDir(),
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=" + os.Getenv("GOFLAGS") + " -modcacherw -trimpath", "GOSUMDB=off",
+		"GOPRIVATE=", "GONOPROXY=", "GOWORK=off", "GOBIN=" + t.TempDir(),
 	}
 }
 
