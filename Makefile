@@ -33,8 +33,8 @@ SITE_BASE := / # the path of the site on its server
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-zookeeper deps-browser deps-site deps-race deps-bench deps-backends deps-compare deps-model
 .PHONY: test verify compile prose licences audit unit race contrib programs backends acceptance acceptance-page
-.PHONY: seeds swarm single ensemble chaos siege soak commands differential clients interop browser site model model-quick
-.PHONY: track-record track-record-page mutants
+.PHONY: seeds swarm single ensemble chaos siege soak commands differential clients interop browser site
+.PHONY: model model-quick track-record track-record-page mutants
 .PHONY: bench bench-quick bench-server compare compare-quick fix fuzz
 
 help: ## print this list
