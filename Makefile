@@ -6,9 +6,9 @@ SUITES      := ./framework/... ./recipes/...
 PLAIN       := go test -count=1 -timeout 20m -vet=off # verify runs go vet
 TEST        := $(PLAIN) -race
 ADAPTERS    := contrib/otel contrib/prometheus
-PROGRAMS    := examples/migrate examples/registries examples/service \
-	test/audit test/bench test/browser test/compare test/outside
 BACKENDS    := contrib/etcdlock contrib/redislock contrib/sqllock
+PROGRAMS    := examples/migrate examples/registries examples/service test/audit test/bench test/compare test/outside
+MODULES     := . $(ADAPTERS) $(BACKENDS) $(PROGRAMS) test/browser
 MANY        := -p 4 # packages at the same time: they mostly wait
 WITHZK      := go run ./internal/withzk # starts real servers, and sets ZOOKEEPER to them
 NOSIM       := -skip '^TestSimulated' # simulations have their own servers and ignore ZOOKEEPER
@@ -17,8 +17,8 @@ NOSIM       := -skip '^TestSimulated' # simulations have their own servers and i
 asking = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(1) | \
 	awk '/ .*docent\/internal\/(realzk|testzk)/ { print $$1 }')
 
-# Runs the tests in the modules $(1) with the command $(2).
-tests = @for module in $(1); do (set -x; cd $$module && $(2) ./...) || exit; done
+# Runs the command $(2) in each of the modules $(1).
+each = @for module in $(1); do (set -x; cd $$module && $(2)) || exit; done
 
 SEEDS     := 1000
 FROM      := 1
@@ -51,14 +51,10 @@ test: deps verify compile ## run all tests
 
 verify: prose licences ## check formatting, go vet, staticcheck, go.mod, the prose, and licences
 	@scripts/verify-format.sh
-	@for module in . $(ADAPTERS) $(BACKENDS) $(PROGRAMS); do \
-		(set -x; cd $$module && go vet ./... && $(STATICCHECK) ./... && go mod tidy -diff) || exit; \
-	done
+	$(call each,$(MODULES),go vet ./... && $(STATICCHECK) ./... && go mod tidy -diff)
 
 compile: deps-race # what tests with the race detector need; verify has compiled the rest
-	@for module in . $(ADAPTERS) $(BACKENDS); do \
-		(set -x; cd $$module && go list -export -deps -test -race ./... >/dev/null) || exit; \
-	done
+	$(call each,. $(ADAPTERS) $(BACKENDS),go list -export -deps -test -race ./... >/dev/null)
 
 prose: ## check the prose: pronouns for things, long lines, words given up
 	go run ./internal/prose
@@ -75,18 +71,19 @@ unit: deps-race ## run all tests in process but acceptance and TestSimulatedCont
 	env -u ZOOKEEPER ZKTEST_SEEDS=2 $(TEST) $(MANY) -skip '^TestSimulatedContract$$' \
 		$$(go list ./... | grep -v '/test/acceptance$$')
 
-race: deps-race ## run all tests in process with the race detector; simulations run ten seeds
-	env -u ZOOKEEPER ZKTEST_SEEDS=10 $(TEST) $(MANY) ./...
-	$(call tests,$(filter-out test/browser,$(PROGRAMS)),$(TEST))
+race: deps-zookeeper deps-browser site ## run the tests in process, of programs and of interop with the race detector
+	env -u ZOOKEEPER ZKTEST_SEEDS=10 $(TEST) $(MANY) ./... # simulations run ten seeds
+	$(call each,$(PROGRAMS) test/browser,$(TEST) ./...)
+	ZOOKEEPER=1 $(TEST) ./test/interop
 
 contrib: deps-race ## run the tests of the adapters, each in a module of its own
-	$(call tests,$(ADAPTERS),$(TEST))
+	$(call each,$(ADAPTERS),$(TEST) ./...)
 
 programs: ## run the tests of programs that have a module of their own, without the race detector
-	$(call tests,$(filter-out test/browser,$(PROGRAMS)),$(PLAIN))
+	$(call each,$(PROGRAMS),$(PLAIN) ./...)
 
 backends: deps-backends ## run the tests of the locks on other services, with their servers
-	$(call tests,$(BACKENDS),$(TEST))
+	$(call each,$(BACKENDS),$(TEST) ./...)
 
 browser: deps-browser site ## test the page of docent serve, and the site, with Chromium
 	cd test/browser && $(PLAIN) ./...
@@ -218,8 +215,7 @@ bench-server: deps-zookeeper ## compare the speed of the in-process server with 
 
 fix: ## fix what verify finds, where that is automatic
 	gofmt -w .
-	go mod tidy
-	for module in $(ADAPTERS) $(BACKENDS) $(PROGRAMS); do (cd $$module && go mod tidy) || exit; done
+	$(call each,$(MODULES),go mod tidy)
 
 fuzz: ## fuzz each parser for 15 s
 	@scripts/fuzz.sh 15s
