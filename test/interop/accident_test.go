@@ -21,7 +21,8 @@ const (
 	// A server that starts may leave a request for a session without an answer. kazoo waits for it as
 	// long as its session lasts, makes another one, and needs its turn.
 	stalled = 3 * long
-	// So the locks are held nearly all the time, and the servers are not busy all the time.
+	// Each user of a resource stays in it so long. The locks are held nearly all the time, and the servers
+	// are not busy all the time.
 	stay = 10 * time.Millisecond
 )
 
