@@ -203,12 +203,13 @@ func (c *Client) cleanup(fn func(ctx context.Context) error) error {
 func (c *Client) retry(ctx context.Context, limit time.Duration, fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for {
-		closed := c.ctx.Err() != nil
-		err := c.one(ctx, fn)
+	for next := c.limit(); ; {
+		closed, begun := c.ctx.Err() != nil, time.Now()
+		err := c.call(ctx, next, fn)
 		if err == nil || closed || errors.Is(err, recipes.ErrForeignLost) || errors.Is(err, errSessionEnded) {
 			return err
 		}
+		next = c.after(next, begun)
 		select {
 		case <-time.After(jitter(c.limit() / 10)):
 		case <-c.ctx.Done():
@@ -216,6 +217,23 @@ func (c *Client) retry(ctx context.Context, limit time.Duration, fn func(ctx con
 			return err
 		}
 	}
+}
+
+// call makes one request. When the client is closed, it may take no longer than any other.
+func (c *Client) call(ctx context.Context, limit time.Duration, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, func() { time.AfterFunc(c.limit(), cancel) })()
+	return within(ctx, limit, fn)
+}
+
+// after returns how long a request may take after one that has failed. If that has got no answer in its
+// time, its connection was closed. The new one takes time, too, so the request may take twice as long.
+func (c *Client) after(limit time.Duration, begun time.Time) time.Duration {
+	if time.Since(begun) < limit {
+		return limit
+	}
+	return min(2*limit, c.lease/2)
 }
 
 // one makes one request.

@@ -51,7 +51,7 @@ func (c *Client) hold(a *attempt) (*recipes.Hold, error) {
 // keep renews the lease, until the hold ends or the row is no longer of this hold. When the client is
 // closed it releases the lock.
 func (g *grant) keep() {
-	due := g.until.Load().Add(g.c.margin() - g.c.lease + g.c.lease/3)
+	due, limit := g.until.Load().Add(g.c.margin()-g.c.lease+g.c.lease/3), g.kind.renewal
 	for {
 		select {
 		case <-g.stopped:
@@ -66,14 +66,14 @@ func (g *grant) keep() {
 		case <-time.After(time.Until(due)):
 		}
 		sent := time.Now()
-		switch applied, err := g.renew(); {
+		switch applied, err := g.renew(limit); {
 		case err != nil && g.c.ctx.Err() == nil:
 			g.log("a lease was not renewed", err)
-			due = time.Now().Add(jitter(g.c.limit() / 10))
+			due, limit = time.Now().Add(jitter(g.c.limit()/10)), g.c.after(limit, sent)
 		case applied:
 			until := sent.Add(g.c.lease - g.c.margin())
 			g.until.Store(&until)
-			due = sent.Add(g.c.lease / 3)
+			due, limit = sent.Add(g.c.lease/3), g.kind.renewal
 		case err == nil:
 			g.reason = g.why()
 			close(g.lost)
@@ -93,8 +93,8 @@ func (g *grant) log(message string, err error) {
 	g.c.logger.Warn(message, zap.String("name", g.request.name), zap.Int64("token", g.request.next), zap.Error(err))
 }
 
-func (g *grant) renew() (applied bool, err error) {
-	err = within(g.c.ctx, g.kind.renewal, func(ctx context.Context) (err error) {
+func (g *grant) renew(limit time.Duration) (applied bool, err error) {
+	err = within(g.c.ctx, limit, func(ctx context.Context) (err error) {
 		applied, err = g.table.renew(ctx, g.request)
 		return err
 	})

@@ -52,7 +52,7 @@ var started struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // the tests mostly wait
+	if err := flag.Set("test.parallel", "12"); err != nil { // the tests mostly wait
 		panic(err)
 	}
 	code := m.Run()

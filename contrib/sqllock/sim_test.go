@@ -39,7 +39,9 @@ type memory struct {
 // link is the way of one client to the table.
 type link struct {
 	*memory
-	faults float64 // how likely the fault of a request is
+	faults  float64       // how likely the fault of a request is
+	connect time.Duration // how long a new connection takes
+	closed  bool          // the connection: its last request has got no answer
 }
 
 type memoryRow struct {
@@ -74,6 +76,14 @@ func (m *link) chance() (bool, time.Duration) {
 // request makes one request: apply is called with the lock. A fault loses the request or its reply, or
 // has it arrive late.
 func (m *link) request(ctx context.Context, apply func()) error {
+	if err := m.dial(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if ctx.Err() != nil {
+			m.setClosed(true)
+		}
+	}()
 	locked := func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -105,6 +115,32 @@ func (m *link) request(ctx context.Context, apply func()) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// dial makes a new connection if the last request has got no answer.
+func (m *link) dial(ctx context.Context) error {
+	if !m.isClosed() {
+		return nil
+	}
+	select {
+	case <-time.After(m.connect):
+		m.setClosed(false)
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *link) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
+}
+
+func (m *link) setClosed(closed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = closed
 }
 
 func (m *link) faulty() bool {
@@ -288,6 +324,7 @@ func simulate(t *testing.T, m *memory, h *history, seed uint64) {
 	end := make(chan struct{})
 	for i := range clients {
 		c, l := m.client()
+		l.connect = m.lease / 4 * time.Duration(seed%2)
 		all, links = append(all, c), append(links, l)
 		for j := range goroutines {
 			random := rand.New(rand.NewPCG(seed, uint64(100+10*i+j)))
@@ -730,6 +767,29 @@ func TestReleaseWhoseAnswerWasLost(t *testing.T) {
 		<-won
 		require.NoError(t, next.Release())
 	})
+}
+
+// A request gets no answer, and a new connection takes longer than a request on one that is open.
+func TestRequestsOnNewConnections(t *testing.T) {
+	for name, test := range map[string]func(t *testing.T, hold *recipes.Hold){
+		"release": func(t *testing.T, hold *recipes.Hold) { require.NoError(t, hold.Release()) },
+		"renewal": func(t *testing.T, hold *recipes.Hold) {
+			time.Sleep(2 * testLease)
+			require.NoError(t, hold.Err())
+			require.NoError(t, hold.Release())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, m *memory) {
+				c, link := m.client()
+				hold := mustAcquire(t, lockOf(t, c))
+				time.Sleep(time.Second) // nothing is under way any more
+				link.connect = testLease / 4
+				link.setClosed(true)
+				test(t, hold)
+			})
+		})
+	}
 }
 
 // lossyRelease loses the answer of the first release, for long enough that others acquire.
