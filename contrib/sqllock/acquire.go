@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/measure"
 	"github.com/docent-zk/docent/recipes"
@@ -77,15 +78,29 @@ func (e engine) acquireFor(caller context.Context, how func(*attempt, context.Co
 	if won {
 		hold, err = c.hold(a)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return hold, nil
-	case caller.Err() == nil && c.ctx.Err() != nil:
+	}
+	switch end := endOf(caller); {
+	case end != nil:
+		err = a.ended(end)
+	case c.ctx.Err() != nil:
 		err = ErrClosed
-	case caller.Err() != nil:
-		err = a.ended(caller.Err())
 	}
 	return nil, err
+}
+
+// endOf returns the error of a context that has ended, and nil before. A driver has a timer of its own for
+// the deadline, and may return before the context has ended.
+func endOf(ctx context.Context) error {
+	deadline, ok := ctx.Deadline()
+	switch {
+	case ctx.Err() != nil:
+		return ctxerr.Of(ctx)
+	case ok && !time.Now().Before(deadline):
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // attempt is one call of Acquire or TryAcquire.

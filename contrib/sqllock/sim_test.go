@@ -530,6 +530,35 @@ func (s *slowCommit) acquire(ctx context.Context, q request) (bool, error) {
 	return false, ctx.Err()
 }
 
+// The driver finds first that the deadline of the caller has passed.
+func TestAcquireWhoseDeadlineEndsADriversRequest(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		c, _ := m.client(func(t table) table { return timed{t} })
+		late := lateContext{t.Context(), time.Now().Add(time.Second)}
+		_, err := lockOf(t, c).Acquire(late)
+		require.NoError(t, late.Err())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, recipes.ErrNotAcquired, "nothing was seen")
+	})
+}
+
+// lateContext has not ended yet when its deadline has passed.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (l lateContext) Deadline() (time.Time, bool) { return l.deadline, true }
+
+// timed fails each read at the deadline, by a timer of its own.
+type timed struct{ table }
+
+func (timed) read(ctx context.Context, _ request) (row, error) {
+	deadline, _ := ctx.Deadline()
+	time.Sleep(time.Until(deadline))
+	return row{}, os.ErrDeadlineExceeded
+}
+
 // An acquire that fails without an answer is undone.
 func TestAcquireIsUndone(t *testing.T) {
 	inMemory(t, func(t *testing.T, m *memory) {
