@@ -55,7 +55,7 @@ func TestProcessThatHasDiedIsStartedForTheNextJob(t *testing.T) {
 	_, err := p.run("one", time.Millisecond)
 	require.ErrorContains(t, err, "floor has ended")
 	require.NoError(t, p.close("one"))
-	require.ErrorIs(t, p.open("one", peer.Job{Name: "nothing"}), errUnsupported, "somebody answers")
+	require.ErrorIs(t, p.open("one", peer.Job{Name: "nothing"}), errUnsupported, "the process answers")
 }
 
 func launched(t *testing.T, name string) *process {

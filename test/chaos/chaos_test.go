@@ -21,14 +21,14 @@ import (
 // killing is how long leaders are killed for.
 const killing = 10 * time.Second
 
-// crowds are those who are besieged: so many workers of each role.
+// crowds says how many workers of each role there are.
 var crowds = map[string]int{"contend": 8, "elect": 3, "latch": 3}
 
-// Elections and latches have a leader again so long after the servers are ready: after two seconds
-// more than the session timeout, and ten times two because the machine is busy.
+// leaderless is how long elections and latches may have no leader after the servers are ready: the session
+// timeout and two seconds, and ten times these two because the machine may be busy.
 const leaderless = sessionTimeout + 20*time.Second
 
-func TestKillingTheLeaderAgainAndAgainNeverLetsTwoIn(t *testing.T) {
+func TestNoTwoHoldsAreValidWhenLeadersAreKilled(t *testing.T) {
 	t.Parallel()
 	realzk.Need(t)
 	e := ensemble.Start(t, 3, ensemble.WithTick(200*time.Millisecond))
@@ -51,14 +51,14 @@ func TestKillingTheLeaderAgainAndAgainNeverLetsTwoIn(t *testing.T) {
 		checkHistory(t, history)
 		t.Logf("%s: %d turns, %d of them lost", role, len(history), lost(history))
 		if role != "contend" {
-			t.Logf("%s: somebody leads at most %v after the servers are ready", role, checkLed(t, history, ready))
+			t.Logf("%s: there is a leader at most %v after the servers are ready", role, checkLed(t, history, ready))
 		}
 	}
 	nothingLeft(t, e)
 }
 
-// killLeader kills the leader, and starts it again once another one leads. It returns when the
-// servers were ready: before that, and after.
+// killLeader kills the leader, and starts it again when there is another one. It returns when the
+// servers were ready: before that start, and after.
 func killLeader(t *testing.T, e *ensemble.Ensemble) (ready []int64) {
 	t.Helper()
 	ctx := testzk.Context(t)
@@ -89,7 +89,7 @@ func checkHistory(t *testing.T, history []turn) {
 	require.NoError(t, newLockHistory().add(history))
 }
 
-// checkLed checks that somebody led soon after each of the moments, and returns the longest time that it took.
+// checkLed checks that there was a leader soon after each of the moments, and returns the longest time without.
 func checkLed(t *testing.T, history []turn, moments []int64) (longest time.Duration) {
 	t.Helper()
 	for _, moment := range moments {
@@ -99,7 +99,7 @@ func checkLed(t *testing.T, history []turn, moments []int64) (longest time.Durat
 				took = min(took, max(0, time.Duration(turn.From-moment)))
 			}
 		}
-		require.LessOrEqual(t, took, leaderless, "nobody leads after %v", time.Duration(moment))
+		require.LessOrEqual(t, took, leaderless, "no leader after %v", time.Duration(moment))
 		longest = max(longest, took)
 	}
 	return longest
@@ -122,7 +122,7 @@ func nothingLeft(t *testing.T, e *ensemble.Ensemble) {
 	testzk.Eventually(t, func() bool {
 		line, err := mu.Participants(testzk.Context(t))
 		return err == nil && len(line) == 0
-	}, "nodes are left in the line")
+	}, "nodes are left in the queue")
 	hold, err := mu.TryAcquire(testzk.Context(t))
 	require.NoError(t, err)
 	require.NoError(t, hold.Release())
@@ -154,7 +154,7 @@ func TestHistoryCheckFindsOverlapsAndRepeatedTokens(t *testing.T) {
 	}
 }
 
-func TestCheckOfLeadersFindsWhenNobodyLeads(t *testing.T) {
+func TestCheckOfLeadersFindsATimeWithoutALeader(t *testing.T) {
 	second := int64(time.Second)
 	late := int64(leaderless) + 3*second
 	for name, example := range map[string]struct {
@@ -164,7 +164,7 @@ func TestCheckOfLeadersFindsWhenNobodyLeads(t *testing.T) {
 		"goes on":         {[]turn{{From: 1, To: 5 * second}}, false},
 		"next one":        {[]turn{{From: 1, To: second}, {From: 4 * second, To: 5 * second}}, false},
 		"next one late":   {[]turn{{From: 1, To: second}, {From: late, To: late + second}}, true},
-		"nobody any more": {[]turn{{From: 1, To: second}}, true},
+		"none any more":   {[]turn{{From: 1, To: second}}, true},
 		"lost at once":    {[]turn{{From: 3 * second}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func fails(check func(t *testing.T)) bool {
 	return <-verdict
 }
 
-func TestPausedHolderLearnsOfItsLossFromItsFirstQuestion(t *testing.T) {
+func TestPausedHolderFindsItsLossInItsFirstCall(t *testing.T) {
 	t.Parallel()
 	realzk.Need(t)
 	e := ensemble.Start(t, 1, ensemble.WithTick(200*time.Millisecond))
@@ -196,7 +196,7 @@ func TestPausedHolderLearnsOfItsLossFromItsFirstQuestion(t *testing.T) {
 	client := testzk.Connected(t, e.Connect(), framework.WithSessionTimeout(6*time.Second))
 	mu, err := mutex.New(client, lockPath)
 	require.NoError(t, err)
-	next, err := mu.Acquire(context.Background()) // once the servers have given the paused process up
+	next, err := mu.Acquire(context.Background()) // when the servers have expired the session of the paused process
 	require.NoError(t, err)
 	require.Greater(t, next.Token(), held.Token)
 

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the results to the files that the
 
 // This test measures which locks exclude each other. The migration guide has the table.
 func testMatrix(t *testing.T, f *fleet) {
-	everybody := []struct {
+	all := []struct {
 		name string
 		speaker
 	}{
@@ -29,13 +29,13 @@ func testMatrix(t *testing.T, f *fleet) {
 		{"kazoo, Curator's names", kazooAsCurator},
 	}
 	head, rule := "| holds \\ tries |", "|---|"
-	for _, rival := range everybody {
+	for _, rival := range all {
 		head, rule = head+" "+rival.name+" |", rule+"---|"
 	}
 	table := []string{head + " go-zookeeper |", rule + "---|"}
-	for _, holder := range everybody {
+	for _, holder := range all {
 		row := "| " + holder.name + " |"
-		for _, rival := range everybody {
+		for _, rival := range all {
 			path := newPath(t)
 			h, r := f.contender(t, holder.speaker, mutexKind, path), f.contender(t, rival.speaker, mutexKind, path)
 			h.holds()
