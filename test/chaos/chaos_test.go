@@ -161,11 +161,11 @@ func TestCheckOfLeadersFindsATimeWithoutALeader(t *testing.T) {
 		history []turn
 		fails   bool
 	}{
-		"goes on":         {[]turn{{From: 1, To: 5 * second}}, false},
-		"next one":        {[]turn{{From: 1, To: second}, {From: 4 * second, To: 5 * second}}, false},
-		"next one late":   {[]turn{{From: 1, To: second}, {From: late, To: late + second}}, true},
-		"none any more":   {[]turn{{From: 1, To: second}}, true},
-		"lost at once":    {[]turn{{From: 3 * second}}, true},
+		"goes on":       {[]turn{{From: 1, To: 5 * second}}, false},
+		"next one":      {[]turn{{From: 1, To: second}, {From: 4 * second, To: 5 * second}}, false},
+		"next one late": {[]turn{{From: 1, To: second}, {From: late, To: late + second}}, true},
+		"none any more": {[]turn{{From: 1, To: second}}, true},
+		"lost at once":  {[]turn{{From: 3 * second}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			led := func(t *testing.T) { checkLed(t, example.history, []int64{2 * second}) }
