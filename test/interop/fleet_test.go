@@ -108,7 +108,7 @@ func itself(path string) string   { return path }
 func guarded(path string) string  { return path + "/locks" }
 func firstOf(path string) string  { return path + "/a" }
 func both(path string) []any      { return []any{path + "/a," + path + "/b"} }
-func candidate(path string) []any { return []any{path, "some id"} }
+func candidate(path string) []any { return []any{path, "an-id"} }
 
 func permits(n int) func(path string) []any {
 	return func(path string) []any { return []any{path, n} }

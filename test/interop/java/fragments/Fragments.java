@@ -330,7 +330,7 @@ abstract class Fragments {
                 jobs.take().call();
             }
         } catch (InterruptedException e) {
-            // somebody asks for it: give it back
+            // another client asks for it: give it back
         } finally {
             lock.release();
         }
