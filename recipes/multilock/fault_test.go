@@ -65,10 +65,10 @@ func exactly(path string) string {
 func TestNodeDeletedBeforeItWasFoundIsReplaced(t *testing.T) {
 	p := testzk.Proxy(t)
 	paths := named(t, 3)
-	c := testzk.Connected(t, p.Addr())
-	m := newMulti(t, c, paths)
-	require.NoError(t, acquire(t, m).Release())
 	for i, queue := range paths {
+		// Not the client of the last round, which still looks for late creates.
+		m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
+		require.NoError(t, acquire(t, m).Release())
 		search := p.On(fault.Match{Op: fault.OpMulti, Path: exactly(paths[0])}, fault.Hold())
 		p.On(fault.Match{Op: fault.OpMulti}, fault.DropAfter())
 		a := testlock.Start(t, m.Acquire)
