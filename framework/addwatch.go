@@ -196,36 +196,42 @@ func (s *session) addWatch(ctx context.Context, w *PersistentWatch) error {
 
 // settle sends the next request that makes the server's watch at path what the client's watches
 // want. It waits for nothing.
-func (s *session) settle(path string) {
-	next := s.watches.next(path, s.core.watchers.wanted)
-	for _, complete := range next.completed {
+func (s *session) settle(path string) { s.settleBy(s.watches.next(path, s.core.watchers.wanted)) }
+
+// settleBy sends a request of settle, on the connection for which it was decided.
+func (s *session) settleBy(n nextRequest) {
+	for _, complete := range n.completed {
 		complete(nil)
 	}
 	switch {
-	case next.standing == nil:
+	case n.standing == nil:
 		return
-	case next.mode == 0:
-		s.post(conn.RemoveWatches(path, conn.AnyWatch), next.settled(s))
+	case n.mode == 0:
+		s.postOn(n.link, conn.RemoveWatches(n.path, conn.AnyWatch), func(reply conn.Reply) { s.sent(n, reply) })
 	default:
-		s.post(conn.AddWatch(path, next.mode == WatchTree), next.settled(s))
-		if next.mode == WatchNode && next.before == WatchTree {
-			s.post(conn.RemoveWatches(path, conn.RecursiveWatch), func(conn.Reply) {}) // 3.8 has replaced it
-		}
+		s.postOn(n.link, conn.AddWatch(n.path, n.mode == WatchTree), func(reply conn.Reply) { s.sent(n, reply) })
 	}
 }
 
-// settled returns the function that receives the reply.
-func (n nextRequest) settled(s *session) func(conn.Reply) {
-	return func(reply conn.Reply) { s.settled(n.standing, n.mode, n.gap, reply.Err()) }
+// sent handles the reply to a request of settle. A watch of a node takes the place of one of a tree in
+// 3.8. In 3.9 that is removed before the next request for the path.
+func (s *session) sent(n nextRequest, reply conn.Reply) {
+	if n.mode == WatchNode && n.before == WatchTree && reply.Err() == nil {
+		s.postOn(n.link, conn.RemoveWatches(n.path, conn.RecursiveWatch), func(conn.Reply) {})
+	}
+	s.settled(n.standing, n.mode, n.gap, reply.Err())
 }
 
 // post makes a request without waiting. If there is no connection, done gets the error.
-func (s *session) post(r conn.Request, done func(conn.Reply)) {
+func (s *session) post(r conn.Request, done func(conn.Reply)) { s.postOn(s.conn.Link(), r, done) }
+
+// postOn makes a request on one connection. If that has ended, done gets the error.
+func (s *session) postOn(link conn.Link, r conn.Request, done func(conn.Reply)) {
 	if s.beginRequest() != nil {
 		done(conn.NotSent())
 		return
 	}
-	s.conn.Ask(r, func(reply conn.Reply) {
+	link.Ask(r, func(reply conn.Reply) {
 		defer s.inflight.Done()
 		done(reply)
 	})
@@ -308,7 +314,7 @@ func (s *session) answeredAgain(key watchKey, set bool) {
 // persistentRequests returns the requests that set the client's watches on a new connection. Their
 // events are reported from now on, and those of other sessions are not.
 func (s *session) persistentRequests() (all []conn.Request) {
-	batches, stopped := s.watches.renew(s.core.watchers.adopt(s))
+	batches, stopped := s.watches.renew(s.conn.Link(), s.core.watchers.adopt(s))
 	for _, complete := range stopped {
 		complete(nil)
 	}

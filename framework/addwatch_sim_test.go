@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -295,6 +296,70 @@ func TestNothingIsToldBeforeTheWatchIsSet(t *testing.T) {
 					time.Sleep(time.Second)
 					require.Equal(t, []string{"Created /early", "Created /later"}, below.lines("/d/below"))
 					require.Equal(t, []string{"Created /below/later"}, above.lines("/d"))
+				}, zktest.WithCompat(compat))
+			})
+		}
+	}
+}
+
+// A busy server refuses to set a watch of a node in the place of that of a tree, which stays.
+func TestStopOfATreeThatIsRefusedEndsNoWatch(t *testing.T) {
+	for name, compat := range compats {
+		t.Run(name, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				require.NoError(t, srv.Create("/d", nil))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+				tree, _ := watchFor(t, c, "/d", framework.WatchTree)
+				_, node := watchFor(t, c, "/d", framework.WatchNode)
+				refusal := srv.On(fault.Match{Op: fault.OpAddWatch, Client: "a"}, fault.Fail(zktest.Throttled))
+				tree.Stop()
+				time.Sleep(time.Second)
+				require.Equal(t, 1, refusal.Hits())
+				require.NoError(t, srv.Set("/d", nil))
+				time.Sleep(time.Minute)
+				require.NoError(t, srv.Create("/d/x", nil))
+				time.Sleep(time.Second)
+				require.Equal(t, []string{"DataChanged ", "ChildrenChanged "}, node.lines("/d"))
+			}, zktest.WithCompat(compat))
+		})
+	}
+}
+
+// What a Stop has decided on one connection ends no watch of the next one.
+func TestStopEndsNoWatchOfTheNextConnection(t *testing.T) {
+	for name, compat := range compats {
+		for what, also := range map[string][]framework.WatchMode{
+			"no other watch": nil, "a watch of the node": {framework.WatchNode},
+		} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+					require.NoError(t, srv.Create("/d", nil))
+					client := srv.Client("a")
+					c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+					w, _ := watchFor(t, c, "/d", framework.WatchTree)
+					for _, mode := range also {
+						watchFor(t, c, "/d", mode)
+					}
+					send := framework.StopLater(w)
+					next, added := &heard{}, make(chan error, 1)
+					go func() {
+						_, err := c.AddWatch(t.Context(), "/d", framework.WatchTree, next.add)
+						added <- err
+					}()
+					synctest.Wait()
+					client.Drop()
+					require.NoError(t, <-added)
+					_, shot, err := c.ExistsW(t.Context(), "/d")
+					require.NoError(t, err)
+					send()
+					time.Sleep(time.Second)
+					require.NoError(t, srv.Create("/d/x", nil))
+					require.NoError(t, srv.Create("/d/x/y", nil))
+					require.NoError(t, srv.Set("/d", nil))
+					time.Sleep(time.Second)
+					require.Equal(t, []string{"Created /x", "Created /x/y", "DataChanged "}, slices.DeleteFunc(
+						next.lines("/d"), func(line string) bool { return line == "EventNotWatching " }))
+					require.Equal(t, zk.EventNodeDataChanged, shot.Event())
 				}, zktest.WithCompat(compat))
 			})
 		}

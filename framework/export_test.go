@@ -21,3 +21,11 @@ func Replacing(c *Client) int {
 	defer c.core.mu.Unlock()
 	return len(c.core.onReplaced)
 }
+
+// StopLater is PersistentWatch.Stop without its request to the server, which send sends.
+func StopLater(w *PersistentWatch) (send func()) {
+	w.unhear()
+	s := w.core.watchers.remove(w, nil)
+	next := s.watches.next(w.full, s.core.watchers.wanted)
+	return func() { s.settleBy(next) }
+}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
 )
 
@@ -57,6 +58,7 @@ func (key watchKey) table() watchTableKey { return watchTableKey{key.path, key.k
 // nextRequest is the next request for a path; its standing is nil if there is none.
 type nextRequest struct {
 	*standing
+	link         conn.Link
 	mode, before WatchMode
 	gap          bool
 	completed    []func(error)
@@ -80,18 +82,21 @@ func (t *watchTable) next(path string, wanted func(path string) WatchMode) (n ne
 		}
 		return n
 	}
-	n.standing, n.mode, n.before, n.gap = st, mode, st.mode, st.replaced
+	n.standing, n.link, n.mode, n.before, n.gap = st, t.link, mode, st.mode, st.replaced
 	st.pending, st.asked, st.gap, st.replaced = true, mode, n.gap, false
 	t.breakLocked(path, mode)
 	return n
 }
 
-// losesLocked reports whether a request is under way that may take the place of the server's watch. Its
-// end settles the path.
-func (t *watchTable) losesLocked(st *standing) bool {
+// losesLocked reports whether the server's watch is set again later: when a request has ended that may take
+// its place. That end settles the path.
+func (t *watchTable) losesLocked(st *standing) bool { return st.replaced && t.flaggedLocked(st) }
+
+// flaggedLocked reports whether a request is under way that may take the place of the server's watch.
+func (t *watchTable) flaggedLocked(st *standing) bool {
 	for _, kind := range []watchKind{watchData, watchChildren} {
 		key := watchKey{st.path, kind}
-		if st.replaced && st.mayLose(kind) && t.flagged[key.table()] > 0 {
+		if st.mayLose(kind) && t.flagged[key.table()] > 0 {
 			return true
 		}
 	}
@@ -174,6 +179,7 @@ func (t *watchTable) settled(
 	st.pending = false
 	if err == nil {
 		st.mode = mode
+		st.replaced = st.replaced || t.flaggedLocked(st) // by a read that was decided before this connection
 	} else {
 		st.replaced = st.replaced || gap
 	}
@@ -210,11 +216,13 @@ func (t *watchTable) current(st *standing) bool {
 
 // renew begins another connection, on which the given watches are requested. It returns them in
 // batches, and the calls that wait for other watches, which have been stopped.
-func (t *watchTable) renew(modes map[string]WatchMode) (batches [][]*standing, stopped []func(error)) {
+func (t *watchTable) renew(
+	link conn.Link, modes map[string]WatchMode,
+) (batches [][]*standing, stopped []func(error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	former := t.standing
-	t.standing = map[string]*standing{}
+	t.link, t.standing = link, map[string]*standing{}
 	for path, st := range former {
 		if modes[path] == 0 {
 			stopped = append(stopped, st.takeWaiting(true)...)

@@ -84,7 +84,8 @@ type watchTable struct {
 	count   int // of all watches ever created
 	closed  bool
 
-	standing map[string]*standing  // the persistent watches on the current connection, by path
+	link     conn.Link             // the last connection
+	standing map[string]*standing  // the persistent watches on it, by path
 	flagged  map[watchTableKey]int // pending requests that set one-shot watches
 }
 

@@ -124,8 +124,17 @@ func (c *Conn) Start() { c.running.Go(c.run) }
 // The error of the reply is zk.ErrNoServer if the request was not sent: there is no connection,
 // Admit has not been called on it, or the session is being ended. It is zk.ErrConnectionClosed if
 // the reply was lost.
-func (c *Conn) Ask(r Request, done func(Reply)) {
-	if l := c.current(); l == nil || !l.ask(r, done) {
+func (c *Conn) Ask(r Request, done func(Reply)) { c.Link().Ask(r, done) }
+
+// Link is one connection of a Conn. The zero value is none.
+type Link struct{ link *link }
+
+// Link returns the connection in use.
+func (c *Conn) Link() Link { return Link{c.current()} }
+
+// Ask is Conn.Ask for a request that no other connection may get.
+func (l Link) Ask(r Request, done func(Reply)) {
+	if l.link == nil || !l.link.ask(r, done) {
 		done(NotSent())
 	}
 }
