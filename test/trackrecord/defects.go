@@ -317,6 +317,20 @@ var defects = []defect{
 		says: "Created /below/early",
 	},
 	{
+		name: "removal-on-the-next-connection", found: attacked, commit: "71ff0d2",
+		text: "The end of a persistent watch that was decided on one connection removed a watch on the next one, " +
+			"whose events were lost.",
+		folder: "framework", tests: "^TestStopEndsNoWatchOfTheNextConnection$",
+		says: "Created /x",
+	},
+	{
+		name: "removal-of-a-refused-watch", found: attacked, commit: "71ff0d2",
+		text: "A busy server refused to set a watch of a node in the place of one of a tree, and removed that, " +
+			"too: events were lost until the next attempt.",
+		folder: "framework", tests: "^TestStopOfATreeThatIsRefusedEndsNoWatch$",
+		says: "DataChanged",
+	},
+	{
 		name: "abandoned-watch", found: simulated, commit: "860f5c1",
 		text:   "`Close` waited for ever for an `AddWatch` that had given up.",
 		folder: "framework", tests: "^TestAbandonedAddWatchBesideAnotherIsForgotten$",
