@@ -188,8 +188,8 @@ func (c *Client) background(fn func()) bool {
 	return true
 }
 
-// limit is how long a statement may take.
-func (c *Client) limit() time.Duration { return min(c.lease/6, 5*time.Second) }
+// limit is how long a statement may take. A release of at most 10 s has time for a second one.
+func (c *Client) limit() time.Duration { return min(c.lease/6, 3*time.Second) }
 
 // margin is how much earlier a hold ends than its lease. It is for clocks with different rates.
 func (c *Client) margin() time.Duration { return c.lease / 20 }
@@ -233,7 +233,7 @@ func (c *Client) after(limit time.Duration, begun time.Time) time.Duration {
 	if time.Since(begun) < limit {
 		return limit
 	}
-	return min(2*limit, c.lease/2)
+	return 2 * c.limit() // a lease has time for three requests: the second may get a dead connection, too
 }
 
 // one makes one request.

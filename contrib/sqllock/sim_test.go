@@ -821,6 +821,52 @@ func TestRequestsOnNewConnections(t *testing.T) {
 	}
 }
 
+// The pool has connections that are dead: requests on them get no answer.
+func TestRequestsOnDeadConnections(t *testing.T) {
+	for lease, dead := range map[time.Duration]struct{ renewals, releases int32 }{
+		testLease: {2, 2}, 2 * time.Minute: {8, 1},
+	} {
+		t.Run(lease.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var pool *deadPool
+				m := newMemory(t, rand.New(rand.NewPCG(1, 1)), lease)
+				c, _ := m.client(func(t table) table { pool = &deadPool{table: t}; return pool })
+				hold := mustAcquire(t, lockOf(t, c))
+				pool.dead.Store(dead.renewals)
+				time.Sleep(2 * lease)
+				require.NoError(t, hold.Err())
+				pool.dead.Store(dead.releases)
+				require.NoError(t, hold.Release())
+				require.Zero(t, pool.dead.Load())
+			})
+		})
+	}
+}
+
+// deadPool does not answer some requests.
+type deadPool struct {
+	table
+	dead atomic.Int32
+}
+
+func (d *deadPool) renew(ctx context.Context, q request) (bool, error) {
+	if d.dead.Load() > 0 {
+		d.dead.Add(-1)
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
+	return d.table.renew(ctx, q)
+}
+
+func (d *deadPool) release(ctx context.Context, q request) error {
+	if d.dead.Load() > 0 {
+		d.dead.Add(-1)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return d.table.release(ctx, q)
+}
+
 // lossyRelease loses the answer of the first release, for long enough that others acquire.
 type lossyRelease struct {
 	table
