@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ func (n *network) between(from, to int, addr string) string {
 	r := n.relay(addr)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	r.waits.Store(true)
 	n.links[[2]int{from, to}] = r
 	return r.addr()
 }
@@ -98,21 +100,30 @@ func (n *network) link(follower, leader *ensemble.Server) *relay {
 type relay struct {
 	listener net.Listener
 	to       string
-	up, down *way // to the address, and back
+	up, down *way        // to the address, and back
+	waits    atomic.Bool // until the address listens: a server listens for others when it begins to lead
 	running  sync.WaitGroup
 
 	mu       sync.Mutex
-	conns    map[net.Conn]struct{}
+	conns    map[net.Conn]end
 	refusing bool
 	ended    bool
 }
+
+// end is one of the two ends of a connection that a relay passes on.
+type end int
+
+const (
+	near end = iota // has connected to the relay
+	far             // is the address
+)
 
 func newRelay(to string) (*relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{listener: listener, to: to, up: newWay(), down: newWay(), conns: map[net.Conn]struct{}{}}
+	r := &relay{listener: listener, to: to, up: newWay(), down: newWay(), conns: map[net.Conn]end{}}
 	r.running.Go(r.accept)
 	return r, nil
 }
@@ -133,43 +144,60 @@ func (r *relay) close() {
 
 func (r *relay) accept() {
 	for {
-		near, err := r.listener.Accept()
+		conn, err := r.listener.Accept()
 		if err != nil {
 			return
 		}
-		r.running.Go(func() { r.join(near) })
+		r.running.Go(func() { r.join(conn) })
 	}
 }
 
-// join connects near with the address until one of the two ends.
-func (r *relay) join(near net.Conn) {
-	defer near.Close()
-	if !r.admit(near) {
+// join connects what has come with the address until one of the two ends.
+func (r *relay) join(from net.Conn) {
+	defer from.Close()
+	if !r.admit(from, near) {
 		return
 	}
-	defer r.forget(near)
-	far, err := net.DialTimeout("tcp", r.to, 5*time.Second)
+	defer r.forget(from)
+	to, err := r.dial()
 	if err != nil {
 		return
 	}
-	defer far.Close()
-	if !r.admit(far) {
+	defer to.Close()
+	if !r.admit(to, far) {
 		return
 	}
-	defer r.forget(far)
+	defer r.forget(to)
 	var both sync.WaitGroup
-	both.Go(func() { r.up.carry(near, far) })
-	both.Go(func() { r.down.carry(far, near) })
+	both.Go(func() { r.up.carry(from, to) })
+	both.Go(func() { r.down.carry(to, from) })
 	both.Wait()
 }
 
-func (r *relay) admit(conn net.Conn) bool {
+func (r *relay) dial() (net.Conn, error) {
+	const limit = 5 * time.Second
+	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := net.DialTimeout("tcp", r.to, limit)
+		if err == nil || !r.waits.Load() || r.isClosed() || time.Now().After(end) {
+			return conn, err
+		}
+	}
+}
+
+// isClosed reports whether no connection is admitted.
+func (r *relay) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended || r.refusing
+}
+
+func (r *relay) admit(conn net.Conn, which end) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended || r.refusing {
 		return false
 	}
-	r.conns[conn] = struct{}{}
+	r.conns[conn] = which
 	return true
 }
 
@@ -204,6 +232,18 @@ func (r *relay) drop() (some bool) {
 	}
 	clear(r.conns)
 	return some
+}
+
+// dropNear ends the connections for those that have made them. After hold the other side learns it when
+// release is called.
+func (r *relay) dropNear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for conn, which := range r.conns {
+		if which == near {
+			_ = conn.Close()
+		}
+	}
 }
 
 // reset ends all connections as drop does, with a reset that both sides see.

@@ -470,13 +470,12 @@ func TestHoldsEndInTimeWhenTheirServerIsCutOffAfterASilence(t *testing.T) {
 	})
 }
 
-// The leader stands still, and the others elect another. When it goes on it answers its clients before
-// it finds out, and the clients know no other server.
+// The leader stands still, and the others elect another one. When it goes on, it answers a client that knows no
+// other server. After that it learns that its followers have left it.
 func TestHoldsEndInTimeWhenTheLeaderWasFrozen(t *testing.T) {
 	t.Parallel()
 	realzk.Need(t)
-	// A thawed leader finds out at once. It often has the time for one answer only, so each heartbeat
-	// has servers of its own.
+	// The old leader often answers once only, so each heartbeat has servers of its own.
 	t.Run("sync", func(t *testing.T) { endsInTimeWhenTheLeaderWasFrozen(t, false) })
 	t.Run("quorum", func(t *testing.T) { endsInTimeWhenTheLeaderWasFrozen(t, true) })
 }
@@ -485,8 +484,12 @@ func endsInTimeWhenTheLeaderWasFrozen(t *testing.T, quorumHeartbeat bool) {
 	t.Parallel()
 	const timeout = 24 * time.Second
 	record := newRecorder(t)
-	e := ensemble.Start(t, 3, ensemble.WithConfig("syncLimit", "4"))
 	servers := newNetwork(t)
+	e := ensemble.Start(t, 3, ensemble.WithConfig("syncLimit", "60"), ensemble.WithQuorumLink(servers.between))
+	leads := func(s *ensemble.Server) bool {
+		mode, err := s.Command(testzk.Context(t), "srvr")
+		return err != nil || strings.Contains(mode, "Mode: leader")
+	}
 	rounds(t, func(n int) (missed string) {
 		old, followers := rolesOf(t, e)
 		link := servers.relay(old.Addr())
@@ -495,6 +498,10 @@ func endsInTimeWhenTheLeaderWasFrozen(t *testing.T, quorumHeartbeat bool) {
 		other := testzk.Connected(t, followers[0].Addr()+","+followers[1].Addr(), framework.WithSessionTimeout(timeout))
 		holder.steady(t)
 		require.NoError(t, old.Pause())
+		for _, f := range followers {
+			servers.link(f, old).hold()
+			servers.link(f, old).dropNear()
+		}
 		thaw := time.After(timeout * 62 / 100) // the fault: just less than a hold lasts without an answer
 		_, err := e.Leader(testzk.Context(t))
 		require.NoError(t, err)
@@ -505,10 +512,12 @@ func endsInTimeWhenTheLeaderWasFrozen(t *testing.T, quorumHeartbeat bool) {
 		}
 		link.down.mark()
 		require.NoError(t, old.Resume())
-		testzk.Eventually(t, func() bool {
-			mode, err := old.Command(testzk.Context(t), "srvr")
-			return err == nil && !strings.Contains(mode, "Mode: leader")
-		}, "the old leader goes on leading")
+		testzk.Eventually(t, func() bool { return len(link.down.delivered()) > 0 || !leads(old) },
+			"the old leader goes on and answers nothing")
+		for _, f := range followers {
+			servers.link(f, old).release()
+		}
+		testzk.Eventually(t, func() bool { return !leads(old) }, "the old leader goes on leading")
 		answered := len(link.down.delivered())
 		link.refuse()
 		if answered == 0 {
