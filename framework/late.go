@@ -3,7 +3,9 @@ package framework
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -185,16 +187,25 @@ func (n *lateNodes) path() string {
 
 // lateNode is a protected node that may be created late.
 type lateNode struct {
-	of         *lateNodes
-	ephemeral  bool
-	sequential bool // each create makes another node
+	creation
+	of *lateNodes
 }
 
-// owns reports whether the caller got the node at a path, as far as the path tells. A node that is not
-// sequential may be a later one, if the caller has deleted its own.
+// owns reports whether the caller got the node at a path, as far as the path tells. If that may come again,
+// the node may be a later one, and the caller has deleted its own.
 func (n lateNode) owns(full string) bool {
-	return slices.Contains(n.of.owned.paths, full) && (n.sequential || n.of.owned.czxid == 0)
+	return slices.Contains(n.of.owned.paths, full) && (!n.comesAgain(full) || n.of.owned.czxid == 0)
 }
+
+// comesAgain reports whether a further create may make a node at the same path. That of a sequential node has
+// another number, until the counter of its parent has ended: then the number is the largest, or negative.
+func (n lateNode) comesAgain(full string) bool {
+	number, err := strconv.ParseInt(full[len(full)-min(len(full), sequenceDigits):], 10, 32)
+	return !n.sequential() || err != nil || number < 0 || number == math.MaxInt32
+}
+
+// sequenceDigits is the length of a number in a name. A sign is one of them.
+const sequenceDigits = 10
 
 // deleteLate deletes the nodes that exist and that their callers did not get, one parent after
 // another. It returns only an error that may pass, or the end of the session or the client.
@@ -209,7 +220,7 @@ func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
 			if parents[parent] == nil {
 				parents[parent] = map[string]lateNode{}
 			}
-			parents[parent][c.guid] = lateNode{n, c.ephemeral(), c.sequential()}
+			parents[parent][c.guid] = lateNode{c, n}
 		}
 	}
 	for _, parent := range slices.Sorted(maps.Keys(parents)) {
@@ -253,7 +264,7 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 		if !ok || node.owns(full) {
 			continue
 		}
-		czxid, err := s.czxidOf(ctx, full, node.ephemeral)
+		czxid, err := s.czxidOf(ctx, full, node.ephemeral())
 		if s.interrupts(ctx, err) {
 			return err
 		}

@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"path"
 	"runtime"
@@ -135,16 +136,29 @@ func TestNodeCreatedAfterARepeatedCreateIsDeleted(t *testing.T) {
 	}
 }
 
-// A node that is not sequential has one path. The late create makes it again when its owner has deleted
-// it; until then it fails.
+// A node that is not sequential has one path, and so has one behind the end of its parent's counter. The late
+// create makes it again when its owner has deleted it; until then it fails.
 func TestNodeCreatedAfterItsOwnerHasDeletedItIsDeleted(t *testing.T) {
+	named := func(d *detour, opts []framework.CreateOption) (string, error) {
+		return d.Create(d.t.Context(), "/lock/n", nil, append(opts, framework.Protected())...)
+	}
+	behindTheEnd := func(d *detour, opts []framework.CreateOption) (string, error) {
+		require.NoError(d.t, d.srv.SetSequence("/lock", math.MaxInt32))
+		return d.create(d.t.Context(), opts...)
+	}
+	for _, create := range []func(*detour, []framework.CreateOption) (string, error){named, behindTheEnd} {
+		createdAfterItsOwnerHasDeletedIt(t, create)
+	}
+}
+
+func createdAfterItsOwnerHasDeletedIt(t *testing.T, create func(*detour, []framework.CreateOption) (string, error)) {
 	for _, opts := range lateKinds {
 		for _, deleted := range []bool{true, false} {
 			runDetour(t, func(d *detour) {
 				d.follower.HoldRequests()
 				created := make(chan string, 1)
 				go func() {
-					node, err := d.Create(d.t.Context(), "/lock/n", nil, append(opts, framework.Protected())...)
+					node, err := create(d, opts)
 					if err == nil {
 						created <- node
 					}
