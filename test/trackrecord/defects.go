@@ -317,6 +317,13 @@ var defects = []defect{
 		says: "Created /below/early",
 	},
 	{
+		name: "late-node-behind-the-end", found: simulated, commit: "2aa8f19",
+		text: "Behind the end of a directory's counter, a create that was applied a second time after the release " +
+			"left a node that nothing owned.",
+		folder: "framework", tests: "^TestNodeCreatedAfterItsOwnerHasDeletedItIsDeleted$",
+		says: "2147483647",
+	},
+	{
 		name: "removal-on-the-next-connection", found: attacked, commit: "71ff0d2",
 		text: "The end of a persistent watch that was decided on one connection removed a watch on the next one, " +
 			"whose events were lost.",
