@@ -37,6 +37,10 @@ var campaigns = []campaign{
 		date: "2026-11-28", commit: "882aba5", command: "make swarm SEEDS=44200 FROM=44700", seeds: 44_200,
 		says: "26,571,127 requests, 753,128 holds, 675,794 simulated faults",
 	},
+	{
+		date: "2026-11-29", commit: "2de5dff", command: "make swarm SEEDS=127400 FROM=88900", seeds: 127_400,
+		says: "76,722,856 requests, 2,173,440 holds, 1,949,064 simulated faults",
+	},
 }
 
 const campaignText = `
