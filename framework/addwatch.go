@@ -203,14 +203,14 @@ func (s *session) settleBy(n nextRequest) {
 	for _, complete := range n.completed {
 		complete(nil)
 	}
-	switch {
-	case n.standing == nil:
+	if n.standing == nil {
 		return
-	case n.mode == 0:
-		s.postOn(n.link, conn.RemoveWatches(n.path, conn.AnyWatch), func(reply conn.Reply) { s.sent(n, reply) })
-	default:
-		s.postOn(n.link, conn.AddWatch(n.path, n.mode == WatchTree), func(reply conn.Reply) { s.sent(n, reply) })
 	}
+	request := conn.RemoveWatches(n.path, conn.AnyWatch)
+	if n.mode != 0 {
+		request = conn.AddWatch(n.path, n.mode == WatchTree)
+	}
+	s.postOn(n.link, request, func(reply conn.Reply) { s.sent(n, reply) })
 }
 
 // sent handles the reply to a request of settle. A watch of a node takes the place of one of a tree in

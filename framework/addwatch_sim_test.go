@@ -151,218 +151,211 @@ func alter(srv *zktest.Server, random *rand.Rand, root string) {
 
 var compats = map[string]zktest.Compat{"3.8": zktest.V38, "3.9": zktest.V39}
 
-// On each connection the watch is requested before everything else but what proves the connection.
-func TestPersistentWatchIsSetFirstOnAConnection(t *testing.T) {
+// onEachVersion runs a scenario on a server of each version.
+func onEachVersion(t *testing.T, scenario func(t *testing.T, srv *zktest.Server)) {
 	for name, compat := range compats {
 		t.Run(name, func(t *testing.T) {
-			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				require.NoError(t, srv.Load(map[string]string{"/d/a": "", "/d/b": ""}))
-				client := srv.Client("a")
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
-				v := viewOf(t, c, "/d")
-				first := session(t, c).ID()
-				for _, expire := range []bool{false, true, false} {
-					srv.ResetCounts()
-					rule := srv.On(fault.Match{Op: fault.OpSetWatches2, Client: "a"}, fault.Hold())
-					if expire {
-						require.NoError(t, client.Sessions()[0].Expire())
-					} else {
-						client.Drop()
-					}
-					require.NoError(t, srv.Set("/d/a", nil)) // while nothing is connected
-					require.NoError(t, srv.Delete("/d/b"))
-					require.NoError(t, srv.Create("/d/c", nil))
-					require.NoError(t, rule.Wait(t.Context()))
-					for op, n := range client.Requests() {
-						switch op {
-						case fault.OpSetWatches2, fault.OpCloseSession, fault.OpMulti, fault.OpSync:
-						default:
-							require.Zero(t, n, "%v before the watch stands", op)
-						}
-					}
-					rule.Release()
-					v.agrees(t, srv, "after a reconnect")
-					require.NoError(t, srv.Load(map[string]string{"/d/b": ""}))
-					v.agrees(t, srv, "later")
-					require.NoError(t, srv.Delete("/d/c"))
-				}
-				second := session(t, c).ID()
-				require.NotEqual(t, first, second)
-				require.Equal(t, []int64{first, second, second}, v.sessions)
-			}, zktest.WithCompat(compat))
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) { scenario(t, srv) },
+				zktest.WithCompat(compat))
 		})
 	}
+}
+
+// adding begins to watch a tree. The error of AddWatch is sent.
+func adding(t testing.TB, c *framework.Client, path string) (*heard, <-chan error) {
+	h, added := &heard{}, make(chan error, 1)
+	go func() {
+		_, err := c.AddWatch(t.Context(), path, framework.WatchTree, h.add)
+		added <- err
+	}()
+	return h, added
+}
+
+// On each connection the watch is requested before everything else but what proves the connection.
+func TestPersistentWatchIsSetFirstOnAConnection(t *testing.T) {
+	onEachVersion(t, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.Load(map[string]string{"/d/a": "", "/d/b": ""}))
+		client := srv.Client("a")
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+		v := viewOf(t, c, "/d")
+		first := session(t, c).ID()
+		for _, expire := range []bool{false, true, false} {
+			srv.ResetCounts()
+			rule := srv.On(fault.Match{Op: fault.OpSetWatches2, Client: "a"}, fault.Hold())
+			if expire {
+				require.NoError(t, client.Sessions()[0].Expire())
+			} else {
+				client.Drop()
+			}
+			require.NoError(t, srv.Set("/d/a", nil)) // while nothing is connected
+			require.NoError(t, srv.Delete("/d/b"))
+			require.NoError(t, srv.Create("/d/c", nil))
+			require.NoError(t, rule.Wait(t.Context()))
+			for op, n := range client.Requests() {
+				switch op {
+				case fault.OpSetWatches2, fault.OpCloseSession, fault.OpMulti, fault.OpSync:
+				default:
+					require.Zero(t, n, "%v before the watch stands", op)
+				}
+			}
+			rule.Release()
+			v.agrees(t, srv, "after a reconnect")
+			require.NoError(t, srv.Load(map[string]string{"/d/b": ""}))
+			v.agrees(t, srv, "later")
+			require.NoError(t, srv.Delete("/d/c"))
+		}
+		second := session(t, c).ID()
+		require.NotEqual(t, first, second)
+		require.Equal(t, []int64{first, second, second}, v.sessions)
+	})
 }
 
 // On a new connection to 3.8 a one-shot watch for children stands beside the recursive watch of its
 // path at once, without the check of watches that follows.
 func TestChildWatchIsSetBehindARecursiveWatch(t *testing.T) {
-	for name, compat := range compats {
-		t.Run(name, func(t *testing.T) {
-			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				require.NoError(t, srv.Create("/d", nil))
-				client := srv.Client("a")
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
-				v := viewOf(t, c, "/d")
-				_, _, w, err := c.ChildrenW(t.Context(), "/d")
-				require.NoError(t, err)
-				check := srv.On(fault.Match{Op: fault.OpGetChildren2, Client: "a", Skip: 1}, fault.Hold())
-				client.Drop()
-				require.NoError(t, check.Wait(t.Context())) // the first was the view's
-				require.NoError(t, srv.Create("/d/x", nil))
-				time.Sleep(time.Second)
-				closes(t, w.Fired(), "the watch for children")
-				check.Release()
-				v.agrees(t, srv, "after a reconnect")
-			}, zktest.WithCompat(compat))
-		})
-	}
+	onEachVersion(t, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.Create("/d", nil))
+		client := srv.Client("a")
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+		v := viewOf(t, c, "/d")
+		_, _, w, err := c.ChildrenW(t.Context(), "/d")
+		require.NoError(t, err)
+		check := srv.On(fault.Match{Op: fault.OpGetChildren2, Client: "a", Skip: 1}, fault.Hold())
+		client.Drop()
+		require.NoError(t, check.Wait(t.Context())) // the first was the view's
+		require.NoError(t, srv.Create("/d/x", nil))
+		time.Sleep(time.Second)
+		closes(t, w.Fired(), "the watch for children")
+		check.Release()
+		v.agrees(t, srv, "after a reconnect")
+	})
 }
 
 // A read that follows a reconnect at once sets a one-shot watch, which in 3.8 takes the place of the
 // persistent watch. Until that is set again, its function gets no events, although those of a watch
 // below it would be told: an earlier one may be missing.
 func TestNothingIsToldBetweenAMissedEventAndItsNotice(t *testing.T) {
-	for name, compat := range compats {
-		for what, op := range map[string]fault.Op{
-			"the read is under way": fault.OpGetData, "it is answered": fault.OpAddWatch,
-		} {
-			t.Run(name+"/"+what, func(t *testing.T) {
-				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-					require.NoError(t, srv.Create("/d/below", nil))
-					client := srv.Client("a")
-					c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
-					_, above := watchFor(t, c, "/d", framework.WatchTree)
-					_, below := watchFor(t, c, "/d/below", framework.WatchTree)
+	for what, op := range map[string]fault.Op{
+		"the read is under way": fault.OpGetData, "it is answered": fault.OpAddWatch,
+	} {
+		t.Run(what, func(t *testing.T) {
+			onEachVersion(t, func(t *testing.T, srv *zktest.Server) {
+				require.NoError(t, srv.Create("/d/below", nil))
+				client := srv.Client("a")
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+				_, above := watchFor(t, c, "/d", framework.WatchTree)
+				_, below := watchFor(t, c, "/d/below", framework.WatchTree)
 
-					setting := srv.On(fault.Match{Op: fault.OpSetWatches2, Client: "a"}, fault.Hold())
-					client.Drop()
-					require.NoError(t, setting.Wait(t.Context()))
-					pausing := srv.On(fault.Match{Op: op, Client: "a"}, fault.Delay(time.Second))
-					read := make(chan error, 1)
-					go func() {
-						_, _, _, err := c.GetW(t.Context(), "/d")
-						read <- err
-					}()
-					synctest.Wait()
-					setting.Release()
-					require.NoError(t, pausing.Wait(t.Context()))
-					synctest.Wait()
-					require.NoError(t, srv.Create("/d/missed", nil))
-					require.NoError(t, srv.Create("/d/below/told", nil))
-					require.NoError(t, <-read)
-					time.Sleep(2 * time.Second)
-					require.NoError(t, srv.Create("/d/later", nil))
-					time.Sleep(time.Second)
-					const gap = "EventNotWatching "
-					require.Equal(t, []string{gap, "Created /told"}, below.lines("/d/below"))
-					require.Equal(t, []string{gap, gap, "Created /later"}, above.lines("/d"))
-				}, zktest.WithCompat(compat))
+				setting := srv.On(fault.Match{Op: fault.OpSetWatches2, Client: "a"}, fault.Hold())
+				client.Drop()
+				require.NoError(t, setting.Wait(t.Context()))
+				pausing := srv.On(fault.Match{Op: op, Client: "a"}, fault.Delay(time.Second))
+				read := make(chan error, 1)
+				go func() {
+					_, _, _, err := c.GetW(t.Context(), "/d")
+					read <- err
+				}()
+				synctest.Wait()
+				setting.Release()
+				require.NoError(t, pausing.Wait(t.Context()))
+				synctest.Wait()
+				require.NoError(t, srv.Create("/d/missed", nil))
+				require.NoError(t, srv.Create("/d/below/told", nil))
+				require.NoError(t, <-read)
+				time.Sleep(2 * time.Second)
+				require.NoError(t, srv.Create("/d/later", nil))
+				time.Sleep(time.Second)
+				const gap = "EventNotWatching "
+				require.Equal(t, []string{gap, "Created /told"}, below.lines("/d/below"))
+				require.Equal(t, []string{gap, gap, "Created /later"}, above.lines("/d"))
 			})
-		}
+		})
 	}
 }
 
 // Until a server has set a watch, or has set one of a tree in the place of one of a node, its function gets
 // no events, although those of a watch below it would be told: others are missing among them.
 func TestNothingIsToldBeforeTheWatchIsSet(t *testing.T) {
-	for name, compat := range compats {
-		for what, before := range map[string][]framework.WatchMode{
-			"no watch": nil, "a watch of the node": {framework.WatchNode},
-		} {
-			t.Run(name+"/"+what, func(t *testing.T) {
-				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-					require.NoError(t, srv.Create("/d/below", nil))
-					c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
-					for _, mode := range before {
-						watchFor(t, c, "/d", mode)
-					}
-					_, below := watchFor(t, c, "/d/below", framework.WatchTree)
+	for what, before := range map[string][]framework.WatchMode{
+		"no watch": nil, "a watch of the node": {framework.WatchNode},
+	} {
+		t.Run(what, func(t *testing.T) {
+			onEachVersion(t, func(t *testing.T, srv *zktest.Server) {
+				require.NoError(t, srv.Create("/d/below", nil))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+				for _, mode := range before {
+					watchFor(t, c, "/d", mode)
+				}
+				_, below := watchFor(t, c, "/d/below", framework.WatchTree)
 
-					setting := srv.On(fault.Match{Op: fault.OpAddWatch, Client: "a"}, fault.Hold())
-					above := &heard{}
-					added := make(chan error, 1)
-					go func() {
-						_, err := c.AddWatch(t.Context(), "/d", framework.WatchTree, above.add)
-						added <- err
-					}()
-					require.NoError(t, setting.Wait(t.Context()))
-					require.NoError(t, srv.Create("/d/missed", nil))
-					require.NoError(t, srv.Create("/d/below/early", nil))
-					time.Sleep(time.Second)
-					setting.Release()
-					require.NoError(t, <-added)
-					require.NoError(t, srv.Create("/d/below/later", nil))
-					time.Sleep(time.Second)
-					require.Equal(t, []string{"Created /early", "Created /later"}, below.lines("/d/below"))
-					require.Equal(t, []string{"Created /below/later"}, above.lines("/d"))
-				}, zktest.WithCompat(compat))
+				setting := srv.On(fault.Match{Op: fault.OpAddWatch, Client: "a"}, fault.Hold())
+				above, added := adding(t, c, "/d")
+				require.NoError(t, setting.Wait(t.Context()))
+				require.NoError(t, srv.Create("/d/missed", nil))
+				require.NoError(t, srv.Create("/d/below/early", nil))
+				time.Sleep(time.Second)
+				setting.Release()
+				require.NoError(t, <-added)
+				require.NoError(t, srv.Create("/d/below/later", nil))
+				time.Sleep(time.Second)
+				require.Equal(t, []string{"Created /early", "Created /later"}, below.lines("/d/below"))
+				require.Equal(t, []string{"Created /below/later"}, above.lines("/d"))
 			})
-		}
+		})
 	}
 }
 
 // A busy server refuses to set a watch of a node in the place of that of a tree, which stays.
 func TestStopOfATreeThatIsRefusedEndsNoWatch(t *testing.T) {
-	for name, compat := range compats {
-		t.Run(name, func(t *testing.T) {
-			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				require.NoError(t, srv.Create("/d", nil))
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
-				tree, _ := watchFor(t, c, "/d", framework.WatchTree)
-				_, node := watchFor(t, c, "/d", framework.WatchNode)
-				refusal := srv.On(fault.Match{Op: fault.OpAddWatch, Client: "a"}, fault.Fail(zktest.Throttled))
-				tree.Stop()
-				time.Sleep(time.Second)
-				require.Equal(t, 1, refusal.Hits())
-				require.NoError(t, srv.Set("/d", nil))
-				time.Sleep(time.Minute)
-				require.NoError(t, srv.Create("/d/x", nil))
-				time.Sleep(time.Second)
-				require.Equal(t, []string{"DataChanged ", "ChildrenChanged "}, node.lines("/d"))
-			}, zktest.WithCompat(compat))
-		})
-	}
+	onEachVersion(t, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.Create("/d", nil))
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		tree, _ := watchFor(t, c, "/d", framework.WatchTree)
+		_, node := watchFor(t, c, "/d", framework.WatchNode)
+		refusal := srv.On(fault.Match{Op: fault.OpAddWatch, Client: "a"}, fault.Fail(zktest.Throttled))
+		tree.Stop()
+		time.Sleep(time.Second)
+		require.Equal(t, 1, refusal.Hits())
+		require.NoError(t, srv.Set("/d", nil))
+		time.Sleep(time.Minute)
+		require.NoError(t, srv.Create("/d/x", nil))
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"DataChanged ", "ChildrenChanged "}, node.lines("/d"))
+	})
 }
 
 // What a Stop has decided on one connection ends no watch of the next one.
 func TestStopEndsNoWatchOfTheNextConnection(t *testing.T) {
-	for name, compat := range compats {
-		for what, also := range map[string][]framework.WatchMode{
-			"no other watch": nil, "a watch of the node": {framework.WatchNode},
-		} {
-			t.Run(name+"/"+what, func(t *testing.T) {
-				sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-					require.NoError(t, srv.Create("/d", nil))
-					client := srv.Client("a")
-					c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
-					w, _ := watchFor(t, c, "/d", framework.WatchTree)
-					for _, mode := range also {
-						watchFor(t, c, "/d", mode)
-					}
-					send := framework.StopLater(w)
-					next, added := &heard{}, make(chan error, 1)
-					go func() {
-						_, err := c.AddWatch(t.Context(), "/d", framework.WatchTree, next.add)
-						added <- err
-					}()
-					synctest.Wait()
-					client.Drop()
-					require.NoError(t, <-added)
-					_, shot, err := c.ExistsW(t.Context(), "/d")
-					require.NoError(t, err)
-					send()
-					time.Sleep(time.Second)
-					require.NoError(t, srv.Create("/d/x", nil))
-					require.NoError(t, srv.Create("/d/x/y", nil))
-					require.NoError(t, srv.Set("/d", nil))
-					time.Sleep(time.Second)
-					require.Equal(t, []string{"Created /x", "Created /x/y", "DataChanged "}, slices.DeleteFunc(
-						next.lines("/d"), func(line string) bool { return line == "EventNotWatching " }))
-					require.Equal(t, zk.EventNodeDataChanged, shot.Event())
-				}, zktest.WithCompat(compat))
+	for what, also := range map[string][]framework.WatchMode{
+		"no other watch": nil, "a watch of the node": {framework.WatchNode},
+	} {
+		t.Run(what, func(t *testing.T) {
+			onEachVersion(t, func(t *testing.T, srv *zktest.Server) {
+				require.NoError(t, srv.Create("/d", nil))
+				client := srv.Client("a")
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(client.DialContext))
+				w, _ := watchFor(t, c, "/d", framework.WatchTree)
+				for _, mode := range also {
+					watchFor(t, c, "/d", mode)
+				}
+				send := framework.StopLater(w)
+				next, added := adding(t, c, "/d")
+				synctest.Wait()
+				client.Drop()
+				require.NoError(t, <-added)
+				_, shot, err := c.ExistsW(t.Context(), "/d")
+				require.NoError(t, err)
+				send()
+				time.Sleep(time.Second)
+				require.NoError(t, srv.Create("/d/x", nil))
+				require.NoError(t, srv.Create("/d/x/y", nil))
+				require.NoError(t, srv.Set("/d", nil))
+				time.Sleep(time.Second)
+				require.Equal(t, []string{"Created /x", "Created /x/y", "DataChanged "}, slices.DeleteFunc(
+					next.lines("/d"), func(line string) bool { return line == "EventNotWatching " }))
+				require.Equal(t, zk.EventNodeDataChanged, shot.Event())
 			})
-		}
+		})
 	}
 }
 
@@ -400,23 +393,19 @@ func TestAbandonedAddWatchBesideAnotherIsForgotten(t *testing.T) {
 // While the server still has the watch of a tree that was stopped, a watch of its root alone is told
 // the changes of the children.
 func TestStopOfATreeWatchHidesNoChild(t *testing.T) {
-	for name, compat := range compats {
-		t.Run(name, func(t *testing.T) {
-			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				require.NoError(t, srv.Create("/d", nil))
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
-				tree, err := c.AddWatch(t.Context(), "/d", framework.WatchTree, func(framework.WatchEvent) {})
-				require.NoError(t, err)
-				_, node := watchFor(t, c, "/d", framework.WatchNode)
-				held := srv.On(fault.Match{Op: fault.OpAddWatch, Client: "a"}, fault.Hold())
-				tree.Stop()
-				require.NoError(t, held.Wait(t.Context()))
-				require.NoError(t, srv.Create("/d/x", nil))
-				node.await(t, "/d", "ChildrenChanged ")
-				held.Release()
-			}, zktest.WithCompat(compat))
-		})
-	}
+	onEachVersion(t, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, srv.Create("/d", nil))
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		tree, err := c.AddWatch(t.Context(), "/d", framework.WatchTree, func(framework.WatchEvent) {})
+		require.NoError(t, err)
+		_, node := watchFor(t, c, "/d", framework.WatchNode)
+		held := srv.On(fault.Match{Op: fault.OpAddWatch, Client: "a"}, fault.Hold())
+		tree.Stop()
+		require.NoError(t, held.Wait(t.Context()))
+		require.NoError(t, srv.Create("/d/x", nil))
+		node.await(t, "/d", "ChildrenChanged ")
+		held.Release()
+	})
 }
 
 // A busy server refuses to set the watches again, and the first read of the check behind that.

@@ -198,14 +198,16 @@ func (n lateNode) owns(full string) bool {
 }
 
 // comesAgain reports whether a further create may make a node at the same path. That of a sequential node has
-// another number, until the counter of its parent has ended: then the number is the largest, or negative.
+// another number, until the counter of its parent has ended: then the number is the largest, or negative. The
+// digits of the smallest are too large for an int32.
 func (n lateNode) comesAgain(full string) bool {
-	number, err := strconv.ParseInt(full[len(full)-min(len(full), sequenceDigits):], 10, 32)
-	return !n.sequential() || err != nil || number < 0 || number == math.MaxInt32
+	if !n.sequential() {
+		return true
+	}
+	const length = 10 // of most numbers, with a sign
+	number, err := strconv.ParseInt(full[max(0, len(full)-length):], 10, 32)
+	return err != nil || number < 0 || number == math.MaxInt32
 }
-
-// sequenceDigits is the length of a number in a name. A sign is one of them.
-const sequenceDigits = 10
 
 // deleteLate deletes the nodes that exist and that their callers did not get, one parent after
 // another. It returns only an error that may pass, or the end of the session or the client.
