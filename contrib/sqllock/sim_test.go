@@ -849,20 +849,26 @@ type deadPool struct {
 	dead atomic.Int32
 }
 
+// answer returns nil if a request is answered. If not, it waits until the request ends.
+func (d *deadPool) answer(ctx context.Context) error {
+	if d.dead.Load() == 0 {
+		return nil
+	}
+	d.dead.Add(-1)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func (d *deadPool) renew(ctx context.Context, q request) (bool, error) {
-	if d.dead.Load() > 0 {
-		d.dead.Add(-1)
-		<-ctx.Done()
-		return false, ctx.Err()
+	if err := d.answer(ctx); err != nil {
+		return false, err
 	}
 	return d.table.renew(ctx, q)
 }
 
 func (d *deadPool) release(ctx context.Context, q request) error {
-	if d.dead.Load() > 0 {
-		d.dead.Add(-1)
-		<-ctx.Done()
-		return ctx.Err()
+	if err := d.answer(ctx); err != nil {
+		return err
 	}
 	return d.table.release(ctx, q)
 }
