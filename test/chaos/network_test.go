@@ -174,27 +174,29 @@ func (r *relay) join(from net.Conn) {
 	both.Wait()
 }
 
+// dial connects to the address. With waits it tries again as long as connections are admitted.
 func (r *relay) dial() (net.Conn, error) {
 	const limit = 5 * time.Second
 	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := net.DialTimeout("tcp", r.to, limit)
-		if err == nil || !r.waits.Load() || r.isClosed() || time.Now().After(end) {
+		if err == nil || !r.waits.Load() || !r.admits() || time.Now().After(end) {
 			return conn, err
 		}
 	}
 }
 
-// isClosed reports whether no connection is admitted.
-func (r *relay) isClosed() bool {
+func (r *relay) admits() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ended || r.refusing
+	return r.admitsLocked()
 }
+
+func (r *relay) admitsLocked() bool { return !r.ended && !r.refusing }
 
 func (r *relay) admit(conn net.Conn, which end) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended || r.refusing {
+	if !r.admitsLocked() {
 		return false
 	}
 	r.conns[conn] = which
