@@ -1,6 +1,10 @@
 package framework
 
-import "github.com/docent-zk/docent/framework/internal/conn"
+import (
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework/internal/conn"
+)
 
 // Armed returns how many watches a session has set on the servers.
 func Armed(s *Session) int { return len(s.bound.watches.armed()) }
@@ -28,4 +32,9 @@ func StopLater(w *PersistentWatch) (send func()) {
 	s := w.core.watchers.remove(w, nil)
 	next := s.watches.next(w.full, s.core.watchers.wanted)
 	return func() { s.settleBy(next) }
+}
+
+// ComesAgain reports whether a further create of a sequential node may make full again.
+func ComesAgain(node, full string) bool {
+	return lateNode{creation: creation{full: node, flags: zk.FlagSequence}}.comesAgain(full)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -198,14 +199,12 @@ func (n lateNode) owns(full string) bool {
 }
 
 // comesAgain reports whether a further create may make a node at the same path. That of a sequential node has
-// another number, until the counter of its parent has ended: then the number is the largest, or negative. The
-// digits of the smallest are too large for an int32.
+// another number, until the counter of its parent has ended: then the number is the largest, or negative.
 func (n lateNode) comesAgain(full string) bool {
 	if !n.sequential() {
 		return true
 	}
-	const length = 10 // of most numbers, with a sign
-	number, err := strconv.ParseInt(full[max(0, len(full)-length):], 10, 32)
+	number, err := strconv.ParseInt(strings.TrimPrefix(full, n.full), 10, 32)
 	return err != nil || number < 0 || number == math.MaxInt32
 }
 

@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"path"
@@ -148,6 +149,17 @@ func TestNodeCreatedAfterItsOwnerHasDeletedItIsDeleted(t *testing.T) {
 	}
 	for _, create := range []func(*detour, []framework.CreateOption) (string, error){named, behindTheEnd} {
 		createdAfterItsOwnerHasDeletedIt(t, create)
+	}
+}
+
+func TestPathsComeAgainBehindTheEndOfACounter(t *testing.T) {
+	for number, again := range map[int32]bool{
+		0: false, 1: false, math.MaxInt32 - 1: false, math.MaxInt32: true,
+		math.MinInt32: true, math.MinInt32 + 2: true, -1_500_000_000: true, -1: true,
+	} {
+		const node = "/lock/n-"
+		full := fmt.Sprintf("%s%010d", node, number)
+		require.Equal(t, again, framework.ComesAgain(node, full), full)
 	}
 }
 
