@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/cmd/docent/internal/supervise"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest/proxy"
@@ -292,10 +293,29 @@ func cutOff(t *testing.T, script string) *process {
 	return p
 }
 
+// untilTold is a script that ends when it is told to.
+const untilTold = `trap "echo told; exit 0" TERM; echo held; while :; do sleep 0.01; done`
+
 func TestACommandIsToldBeforeItIsKilled(t *testing.T) {
 	t.Parallel()
-	p := cutOff(t, `trap "echo told; exit 0" TERM; echo held; while :; do sleep 0.01; done`)
+	p := cutOff(t, untilTold)
 	assert.Equal(t, "told", p.line())
+	assert.Equal(t, exitLost, p.wait())
+	assert.Contains(t, p.errs.String(), "docent: the lock is about to be lost: told the command to end\n")
+}
+
+// docent finds the time to kill over before it reads what the watchdog has reported.
+func TestAPausedDocentSaysThatTheCommandWasTold(t *testing.T) {
+	t.Parallel()
+	const timeout = 4 * time.Second
+	p := start(t, "--connect", testzk.Connect(), "--session-timeout", timeout.String(),
+		"lock", testzk.Path(t), "--", "sh", "-c", untilTold)
+	require.Equal(t, "held", p.line())
+	p.signal(syscall.SIGSTOP)
+	assert.Equal(t, "told", p.line())
+	limits := supervise.LimitsFor(timeout, 0)
+	time.Sleep(limits.Grace + limits.Margin)
+	p.signal(syscall.SIGCONT)
 	assert.Equal(t, exitLost, p.wait())
 	assert.Contains(t, p.errs.String(), "docent: the lock is about to be lost: told the command to end\n")
 }

@@ -41,7 +41,7 @@ func Run(
 	r.descendants.kill(0, r.children)
 	_ = r.orders.Close()
 	for late := range r.reports { // they end with the watchdog
-		if late.Ended {
+		if r.note(late); late.Ended {
 			last = late
 		}
 	}
@@ -129,13 +129,10 @@ func (r *run) untilEnd(signals <-chan os.Signal) (last report) {
 		}
 		select {
 		case told, lives := <-r.reports:
-			switch {
-			case !lives, told.Ended, told.Failed != "":
+			if !lives || told.Ended || told.Failed != "" {
 				return told
-			case told.Warned:
-				r.cut = true
-				r.say("the lock is about to be lost: told the command to end")
 			}
+			r.note(told)
 		case s := <-signals:
 			if passedOn(s, r.terminal) {
 				r.send(order{Signal: s.(syscall.Signal)})
@@ -151,6 +148,14 @@ func (r *run) untilEnd(signals <-chan os.Signal) (last report) {
 			r.answer()
 		case <-ticker.C:
 		}
+	}
+}
+
+// note says what the watchdog has done because of the deadline.
+func (r *run) note(told report) {
+	if told.Warned {
+		r.cut = true
+		r.say("the lock is about to be lost: told the command to end")
 	}
 }
 
