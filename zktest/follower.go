@@ -74,7 +74,8 @@ func (f *Follower) SetLag(lag time.Duration) {
 // Freeze stops the server from learning of changes. What depends on them waits: its clients' own
 // writes, and the syncs of a follower. The leader decides on changes as before, and followers show
 // them. It does not show them to its own clients. It answers their syncs nevertheless, as a real
-// leader does that has not yet applied what its followers have applied.
+// leader does that has not yet applied what its followers have applied. It allows writes by the ACLs of
+// before, as a real leader does.
 func (f *Follower) Freeze() {
 	f.do("learns of nothing", func(_ *Server, r *replica) {
 		r.held = true

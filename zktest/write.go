@@ -11,6 +11,7 @@ import (
 // execute carries out a request as a transaction, even if the request fails.
 func (s *Server) execute(req *proto.Request, caller tree.Caller) tree.Outcome {
 	at := s.stamp()
+	s.tree.SetApplied(s.leader.applied)
 	out := s.tree.Execute(req, caller, at)
 	s.commit(transaction{Stamp: at, effects: out.Effects})
 	return out

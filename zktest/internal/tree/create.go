@@ -23,7 +23,7 @@ func (t *Tree) planCreate(req *proto.Request, caller Caller) (Effect, proto.Code
 	switch {
 	case parent == nil:
 		return Effect{}, proto.NoNode
-	case !Allowed(parent.acl, proto.PermCreate, caller.IDs):
+	case !Allowed(t.checked(parent), proto.PermCreate, caller.IDs):
 		return Effect{}, proto.NoAuth
 	}
 	e.Path = req.Path

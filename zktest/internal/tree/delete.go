@@ -16,7 +16,7 @@ func (t *Tree) planDelete(req *proto.Request, caller Caller) (Effect, proto.Code
 		return Effect{}, proto.NoNode
 	case parent == nil:
 		return Effect{}, proto.NoNode
-	case !reap && !Allowed(parent.acl, proto.PermDelete, caller.IDs):
+	case !reap && !Allowed(t.checked(parent), proto.PermDelete, caller.IDs):
 		return Effect{}, proto.NoAuth
 	case n == nil:
 		return Effect{}, proto.NoNode

@@ -48,6 +48,7 @@ func (t *Tree) apply(e Effect, at Stamp) (undo func()) {
 	}
 	n := t.node(e.Path)
 	before := *n
+	t.record(n, at)
 	if e.Kind == Changed {
 		n.data = e.data
 		n.version++
@@ -61,27 +62,30 @@ func (t *Tree) apply(e Effect, at Stamp) (undo func()) {
 
 func (t *Tree) create(e Effect, at Stamp) (undo func()) {
 	parent := t.node(Parent(e.Path))
-	creates, pzxid := parent.creates, parent.pzxid
+	creates, pzxid, pending := parent.creates, parent.pzxid, parent.pending
+	t.record(parent, at)
 	n := &node{
 		data: e.data, acl: e.ACL, life: e.life, ttl: e.ttl, owner: e.owner,
 		czxid: at.Zxid, mzxid: at.Zxid, pzxid: at.Zxid, ctime: at.Time, mtime: at.Time,
 	}
+	t.record(n, at)
 	t.link(e.Path, n)
 	parent.countCreate()
 	parent.pzxid = at.Zxid
 	return func() {
 		t.unlink(e.Path, n)
-		parent.creates, parent.pzxid = creates, pzxid
+		parent.creates, parent.pzxid, parent.pending = creates, pzxid, pending
 	}
 }
 
 func (t *Tree) delete(e Effect, at Stamp) (undo func()) {
 	parent, n := t.node(Parent(e.Path)), t.node(e.Path)
-	pzxid := parent.pzxid
+	pzxid, pending := parent.pzxid, parent.pending
+	t.record(parent, at)
 	t.unlink(e.Path, n)
 	parent.pzxid = at.Zxid
 	return func() {
 		t.link(e.Path, n)
-		parent.pzxid = pzxid
+		parent.pzxid, parent.pending = pzxid, pending
 	}
 }

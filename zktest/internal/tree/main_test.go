@@ -25,8 +25,15 @@ func newForest(t *testing.T, rules Rules) *forest {
 // the copy with the tree.
 func (f *forest) do(req proto.Request, caller Caller) Outcome {
 	f.t.Helper()
+	return f.behind(f.zxid, req, caller)
+}
+
+// behind is do for a leader that has applied the transactions up to applied.
+func (f *forest) behind(applied int64, req proto.Request, caller Caller) Outcome {
+	f.t.Helper()
 	f.zxid++
 	at := Stamp{Zxid: f.zxid, Time: f.zxid}
+	f.tree.SetApplied(applied)
 	out := f.tree.Execute(&req, caller, at)
 	f.copy.Apply(out.Effects, at)
 	f.compare()

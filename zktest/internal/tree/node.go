@@ -32,7 +32,27 @@ type node struct {
 	ctime, mtime        int64
 	version, aversion   int32
 	owner               int64 // the session of an ephemeral node
+	pending             record
 }
+
+// record is what a leader keeps of the last change of a node until it has applied it. A change of the ACL
+// does not change that of the record, and the record of a later change takes it over. The real server:
+// PrepRequestProcessor, outstandingChangesForPath.
+type record struct {
+	zxid int64
+	acl  []proto.ACL
+}
+
+// checked returns the ACL by which transactions that concern n are allowed.
+func (t *Tree) checked(n *node) []proto.ACL {
+	if n.pending.zxid > t.applied {
+		return n.pending.acl
+	}
+	return n.acl
+}
+
+// record records a change of n before it is made.
+func (t *Tree) record(n *node, at Stamp) { n.pending = record{at.Zxid, t.checked(n)} }
 
 func (n *node) stat() *proto.Stat {
 	return &proto.Stat{

@@ -24,6 +24,7 @@ type Tree struct {
 	ephemerals map[int64]map[string]struct{} // by session
 	transient  map[string]struct{}           // containers and TTL nodes
 	quotas     map[string]usage              // the paths with a quota, and their last counts
+	applied    int64                         // the last transaction that the leader shows its clients
 }
 
 // New returns the tree of a new server.
@@ -60,6 +61,10 @@ func (t *Tree) Clone() *Tree {
 	}
 	return clone
 }
+
+// SetApplied sets the last transaction that the leader shows its clients. Until it shows a change of an ACL,
+// it executes transactions by the ACL before.
+func (t *Tree) SetApplied(zxid int64) { t.applied = zxid }
 
 // node returns the node at path, or nil.
 func (t *Tree) node(path string) *node { return t.nodes[key(path)] }

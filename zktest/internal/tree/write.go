@@ -81,7 +81,7 @@ func (t *Tree) guarded(path string, perm int32, caller Caller) (*node, proto.Cod
 	switch {
 	case n == nil:
 		return nil, proto.NoNode
-	case !Allowed(n.acl, perm, caller.IDs):
+	case !Allowed(t.checked(n), perm, caller.IDs):
 		return nil, proto.NoAuth
 	}
 	return n, proto.OK
@@ -115,7 +115,7 @@ func (t *Tree) planACL(req *proto.Request, caller Caller) (Effect, proto.Code) {
 	switch {
 	case n == nil:
 		return Effect{}, proto.NoNode
-	case !Allowed(n.acl, proto.PermAdmin, caller.IDs):
+	case !Allowed(t.checked(n), proto.PermAdmin, caller.IDs):
 		return Effect{}, proto.NoAuth
 	case req.Version != -1 && req.Version != n.aversion:
 		return Effect{}, proto.BadVersion

@@ -127,6 +127,22 @@ func multi(parts ...proto.Request) proto.Request {
 	return proto.Request{Op: fault.OpMulti, Parts: parts}
 }
 
+func TestFailedMultiLeavesTheACLsByWhichWritesAreAllowed(t *testing.T) {
+	for _, part := range []proto.Request{set("/a", -1), creation("/a/c", 0), removal("/a/b", -1)} {
+		f := newForest(t, Rules{})
+		f.make("/a", "")
+		f.make("/a/b", "")
+		closing := proto.Request{
+			Op: fault.OpSetACL, Path: "/a", Version: -1,
+			ACL: []proto.ACL{{Perms: proto.PermRead, Scheme: "world", ID: "anyone"}},
+		}
+		require.Equal(t, proto.OK, f.do(closing, anyone).Code)
+		closed := f.zxid
+		require.Equal(t, proto.NoNode, f.behind(closed-1, multi(part, set("/no", -1)), anyone).Parts[1].Code)
+		require.Equal(t, proto.NoAuth, f.behind(closed, set("/a", -1), anyone).Code)
+	}
+}
+
 func TestPartsOfAMultiSeeThoseBefore(t *testing.T) {
 	f := newForest(t, Rules{})
 	out := f.do(multi(creation("/a", 0), creation("/a/b", 0), set("/a/b", 0),
