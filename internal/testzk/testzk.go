@@ -277,8 +277,8 @@ func observe(servers []string) (conn *zk.Conn, stop func(), err error) {
 }
 
 // Everywhere waits until each server of the test binary has what was committed before, so that a
-// client can read it from any server. A client that connects later does not need this: its session
-// is a transaction too. In a bubble it returns at once.
+// client can read it from any server. A client that connects later does not need this for its reads: its
+// session is a transaction too. In a bubble it returns at once.
 func Everywhere(t testing.TB) {
 	t.Helper()
 	servers := strings.Split(connect, ",")
@@ -299,6 +299,15 @@ func Everywhere(t testing.TB) {
 	for _, conn := range everywhere.conns {
 		Synced(t, conn)
 	}
+}
+
+// Permit leaves all clients with the permissions perms for a node. It waits for each server, because a leader
+// allows writes by the ACL that it has applied itself.
+func Permit(t testing.TB, path string, perms int32) {
+	t.Helper()
+	_, err := Observer(t).SetACL(path, zk.WorldACL(perms), -1)
+	require.NoError(t, err)
+	Everywhere(t)
 }
 
 // everywhere has a connection to each of several servers. They are opened when they are first

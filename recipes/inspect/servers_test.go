@@ -230,11 +230,8 @@ func TestNodesThatMayNotBeReadAreErrorsAndTheWalkGoesOn(t *testing.T) {
 	hidden := testlock.Held(t, newMutex(t, c, root+"/b"))
 	create(t, c, root+"/c/below", "10.0.0.1")
 	testlock.Held(t, newMutex(t, c, root+"/d"))
-	secret := acl(zk.PermAll &^ zk.PermRead)
-	_, err := c.SetACL(testzk.Context(t), hidden.Path(), secret, -1)
-	require.NoError(t, err)
-	_, err = c.SetACL(testzk.Context(t), root+"/c", secret, -1)
-	require.NoError(t, err)
+	testzk.Permit(t, hidden.Path(), zk.PermAll&^zk.PermRead)
+	testzk.Permit(t, root+"/c", zk.PermAll&^zk.PermRead)
 	var refused []string
 	var objects []*inspect.Object
 	for o, err := range inspect.Walk(testzk.Context(t), c, root) {
@@ -254,12 +251,11 @@ func TestNodesThatMayNotBeReadAreErrorsAndTheWalkGoesOn(t *testing.T) {
 	require.Contains(t, n.Err, "ACL")
 	require.Zero(t, n.Session)
 	require.True(t, n.Holds, "the names show the order")
-	_, err = inspect.Show(testzk.Context(t), c, root+"/c")
+	_, err := inspect.Show(testzk.Context(t), c, root+"/c")
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	view, err := inspect.Session(testzk.Context(t), c, root, session(t, c))
 	require.NoError(t, err)
 	require.Equal(t, 2, view.Unread)
 	require.Len(t, view.Holds, 2)
-	_, err = c.SetACL(testzk.Context(t), root+"/c", acl(zk.PermAll), -1)
-	require.NoError(t, err)
+	testzk.Permit(t, root+"/c", zk.PermAll)
 }

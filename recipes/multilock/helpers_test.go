@@ -102,6 +102,5 @@ func remove(t testing.TB, node string) {
 // forbid leaves all clients without the permissions perms for a node.
 func forbid(t testing.TB, path string, perms int32) {
 	t.Helper()
-	_, err := testzk.Observer(t).SetACL(path, zk.WorldACL(zk.PermAll&^perms), -1)
-	require.NoError(t, err)
+	testzk.Permit(t, path, zk.PermAll&^perms)
 }

@@ -86,16 +86,13 @@ func TestReleaseWithALostReplyIsNotALoss(t *testing.T) {
 
 func TestFailedListIsReturnedAndLeavesNoNode(t *testing.T) {
 	path := testzk.Path(t)
-	observer := testzk.Observer(t)
 	owner := testzk.Connected(t, testzk.Connect())
 	holder := acquire(t, newMutex(t, owner, path))
-	_, err := observer.SetACL(path, zk.WorldACL(zk.PermCreate|zk.PermDelete|zk.PermWrite|zk.PermAdmin), -1)
-	require.NoError(t, err)
-	_, err = newMutex(t, testzk.Connected(t, testzk.Connect()), path).Acquire(testzk.Context(t))
+	testzk.Permit(t, path, zk.PermCreate|zk.PermDelete|zk.PermWrite|zk.PermAdmin)
+	_, err := newMutex(t, testzk.Connected(t, testzk.Connect()), path).Acquire(testzk.Context(t))
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
-	_, err = observer.SetACL(path, zk.WorldACL(zk.PermAll), -1)
-	require.NoError(t, err)
+	testzk.Permit(t, path, zk.PermAll)
 	queued(t, newMutex(t, owner, path), 1)
 	require.NoError(t, holder.Release())
 }
@@ -129,9 +126,8 @@ func TestNoPermissionIsAnError(t *testing.T) {
 	path := testzk.Path(t)
 	owner := testzk.Connected(t, testzk.Connect())
 	require.NoError(t, owner.CreateContainers(testzk.Context(t), path))
-	_, err := owner.SetACL(testzk.Context(t), path, zk.WorldACL(zk.PermRead|zk.PermAdmin), -1)
-	require.NoError(t, err)
-	_, err = newMutex(t, owner, path).Acquire(testzk.Context(t))
+	testzk.Permit(t, path, zk.PermRead|zk.PermAdmin)
+	_, err := newMutex(t, owner, path).Acquire(testzk.Context(t))
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.ErrorContains(t, err, path)
 }

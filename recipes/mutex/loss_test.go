@@ -60,16 +60,13 @@ func TestSessionEndDuringReleaseIsNoLoss(t *testing.T) {
 
 func TestReleaseThatTheServersRefuseIsPending(t *testing.T) {
 	path := testzk.Path(t)
-	observer := testzk.Observer(t)
 	hold := acquire(t, newMutex(t, testzk.Connected(t, testzk.Connect()), path))
-	_, err := observer.SetACL(path, zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
-	require.NoError(t, err)
-	err = hold.Release()
+	testzk.Permit(t, path, zk.PermAll&^zk.PermDelete)
+	err := hold.Release()
 	require.ErrorIs(t, err, recipes.ErrReleasePending)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.ErrorIs(t, hold.Err(), recipes.ErrNotHeld)
-	_, err = observer.SetACL(path, zk.WorldACL(zk.PermAll), -1)
-	require.NoError(t, err)
+	testzk.Permit(t, path, zk.PermAll)
 }
 
 func TestGuardAppliesOnlyWhileTheNodeExists(t *testing.T) {
