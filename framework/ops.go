@@ -368,7 +368,11 @@ func (o ops) GetACL(ctx context.Context, path string) ([]zk.ACL, *zk.Stat, error
 }
 
 // SetACL writes a node's ACL if its ACL version is the given one; -1 stands for any. It returns the
-// Stat after that. Otherwise it is as Set. Curator: setACL.
+// Stat after that. Otherwise it is as Set. SetACL returns when the client's server has applied the change.
+// Each server decides on reads by the new ACL from the moment at which it has applied the change. The leader
+// decides on writes by the former ACL until it has applied the change, and all changes of the node and of
+// its list of children that have followed meanwhile. So other clients may write for some milliseconds more.
+// Curator: setACL.
 func (o ops) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (*zk.Stat, error) {
 	c := o.call("set ACL", path, versioned(version))
 	c = c.require(checkSize(len(c.full) + aclSize(acl)))
