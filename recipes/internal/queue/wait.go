@@ -57,13 +57,13 @@ func (ahead nodesAhead) toWatch(rules Rules) locknode.Node {
 	return ahead.grandPredecessor
 }
 
-// needsNoList reports whether the deletion of the predecessor grants the lock without
-// another list. That is also so if the predecessor is a waiter of the same session that has
-// reached the front, and no other node was created at its position. It is not so while a hold of the same
-// session has the predecessor: see waiter.hasLeft.
+// needsNoList reports whether the deletion of the predecessor grants the lock without another list. A
+// predecessor that is a waiter of the same session must have reached the front, no other node may have been
+// created at its position, and no hold may have it: see waiter.lastAtFront. No hold of the same session may
+// have any other predecessor either.
 func (w *waiter) needsNoList(ahead nodesAhead) bool {
 	if ahead.hasSharedWatch() {
-		return ahead.sameSession.lastAtFront() || ahead.deletionGrants && ahead.sameSession.hasLeft()
+		return ahead.sameSession.lastAtFront()
 	}
 	return ahead.deletionGrants && !(ahead.ofOwnSession && ownership.HoldsNode(w.session, ahead.predecessor.Name))
 }
