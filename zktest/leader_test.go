@@ -98,6 +98,7 @@ func TestLeaderAllowsWritesByAnOldACLWhileChangesFollow(t *testing.T) {
 			require.NoError(t, err)
 		}
 		time.Sleep(lag)
+		synctest.Wait()
 		_, err = elsewhere.Set("/old", nil, -1)
 		require.Equal(t, zk.ErrNoAuth, err)
 	})

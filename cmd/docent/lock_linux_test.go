@@ -286,10 +286,25 @@ func TestWhatACommandLeavesRunningIsToldToEnd(t *testing.T) {
 func cutOff(t *testing.T, script string) *process {
 	t.Helper()
 	network := proxy.Start(t, strings.Split(testzk.Connect(), ",")[0])
-	p := start(t, "--connect", network.Addr(), "--session-timeout", "4s",
-		"lock", testzk.Path(t), "--", "sh", "-c", script)
-	require.Equal(t, "held", p.line())
+	p := graceful(t, network.Addr(), script)
 	network.Blackhole(true)
+	return p
+}
+
+// graceTimeout is the session timeout of graceful, and grace the time for the command.
+const (
+	graceTimeout = 18 * time.Second
+	grace        = graceTimeout / 3
+)
+
+// graceful starts docent with a script that has time to end, also on a busy machine. It waits for the line
+// "held".
+func graceful(t *testing.T, connect, script string) *process {
+	t.Helper()
+	require.Equal(t, supervise.LongestGrace(graceTimeout), grace)
+	p := start(t, "--connect", connect, "--session-timeout", graceTimeout.String(),
+		"lock", "--grace", grace.String(), testzk.Path(t), "--", "sh", "-c", script)
+	require.Equal(t, "held", p.line())
 	return p
 }
 
@@ -307,13 +322,10 @@ func TestACommandIsToldBeforeItIsKilled(t *testing.T) {
 // docent finds the time to kill over before it reads what the watchdog has reported.
 func TestAPausedDocentSaysThatTheCommandWasTold(t *testing.T) {
 	t.Parallel()
-	const timeout = 4 * time.Second
-	p := start(t, "--connect", testzk.Connect(), "--session-timeout", timeout.String(),
-		"lock", testzk.Path(t), "--", "sh", "-c", untilTold)
-	require.Equal(t, "held", p.line())
+	p := graceful(t, testzk.Connect(), untilTold)
 	p.signal(syscall.SIGSTOP)
 	assert.Equal(t, "told", p.line())
-	limits := supervise.LimitsFor(timeout, 0)
+	limits := supervise.LimitsFor(graceTimeout, grace)
 	time.Sleep(limits.Grace + limits.Margin)
 	p.signal(syscall.SIGCONT)
 	assert.Equal(t, exitLost, p.wait())
