@@ -23,10 +23,10 @@ type engine struct {
 
 // kind is what kinds of locks differ in.
 type kind struct {
-	open    func() table  // returns the table for one acquire and its hold
-	waits   time.Duration // how long the database keeps an acquire waiting; 0: not at all
-	renewal time.Duration // how long a renewal may take
-	gates   *gates        // where waiters wait for their turn
+	open  func() table  // returns the table for one acquire and its hold
+	waits time.Duration // how long the database keeps an acquire waiting; 0: not at all
+	limit time.Duration // how long a renewal or a release may take
+	gates *gates        // where waiters wait for their turn
 }
 
 func (e engine) acquire(ctx context.Context, how func(*attempt, context.Context) error) (*recipes.Hold, error) {
@@ -94,14 +94,21 @@ func (e engine) acquireFor(caller context.Context, how func(*attempt, context.Co
 // the deadline, and may return before the context has ended.
 func endOf(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()
-	switch {
-	case ctx.Err() != nil:
+	if ok && !time.Now().Before(deadline) {
+		select {
+		case <-ctx.Done(): // its error may have a cause
+		case <-time.After(deadlineDelay):
+			return context.DeadlineExceeded
+		}
+	}
+	if ctx.Err() != nil {
 		return ctxerr.Of(ctx)
-	case ok && !time.Now().Before(deadline):
-		return context.DeadlineExceeded
 	}
 	return nil
 }
+
+// deadlineDelay is how long a context may last after its deadline.
+const deadlineDelay = 100 * time.Millisecond
 
 // attempt is one call of Acquire or TryAcquire.
 type attempt struct {
@@ -117,6 +124,7 @@ type attempt struct {
 	answered  bool      // a read has succeeded
 	failure   error     // of the last look; nil if it has succeeded
 	failing   time.Time // since when looks fail
+	failures  int       // how many have failed since then
 	until     time.Time // the end of the lease, after the request was applied
 }
 
@@ -142,10 +150,11 @@ func (a *attempt) meet() {
 // try makes one attempt. It makes another one if the row has changed meanwhile, which is so after
 // requests of others that failed, and two if the reply was lost. If the row looks free and is not, a
 // transaction has locked it. That may be the lost request, and then try returns the error of the reply.
+// Otherwise others have the lock, one after the other, if it looks so for mostTries times.
 func (a *attempt) try(ctx context.Context) error {
 	var lost error
 	refused := false // the request after it
-	for seen := int64(-1); ; seen = a.request.seen {
+	for tries, seen := 1, int64(-1); ; tries, seen = tries+1, a.request.seen {
 		won, left, err := a.once(ctx)
 		switch {
 		case won:
@@ -154,7 +163,7 @@ func (a *attempt) try(ctx context.Context) error {
 			lost = err
 		case err != nil:
 			return err
-		case left > 0 || a.request.seen == seen && !a.unknown:
+		case left > 0 || !a.unknown && (a.request.seen == seen || tries == mostTries):
 			return recipes.ErrNotAcquired
 		case a.unknown && refused:
 			return lost
@@ -163,6 +172,9 @@ func (a *attempt) try(ctx context.Context) error {
 		}
 	}
 }
+
+// mostTries is how many requests of a TryAcquire may find that the row has changed.
+const mostTries = 4
 
 // minPause is the first pause of a waiter.
 const minPause = 4 * time.Millisecond
@@ -209,17 +221,18 @@ func (a *attempt) wait(ctx context.Context) error {
 }
 
 // fails reports whether an error ends the wait: that of the first read does, and the last one of a
-// lease in which all looks have failed.
+// lease in which all looks have failed, three or more. Two may have got dead connections of the pool.
 func (a *attempt) fails(err error, asked time.Time) bool {
 	if !a.answered {
 		return true
 	}
 	if a.failure == nil {
-		a.failing = asked
+		a.failing, a.failures = asked, 0
 		a.c.logger.Warn("an acquire has failed and goes on", zap.String("name", a.request.name), zap.Error(err))
 	}
 	a.failure = err
-	return time.Since(a.failing) > a.c.lease
+	a.failures++
+	return a.failures >= 3 && time.Since(a.failing) > a.c.lease
 }
 
 // once reads the row and acquires the lock if it is free. Otherwise left is how long the lease of the
@@ -280,26 +293,29 @@ func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err erro
 	a.unknown = true
 	won, err = a.ask(ctx, waits, a.table.acquire)
 	if !won && err == nil {
-		a.unknown = repeated // an earlier one may still be applied
-		a.meet()
+		a.unknown = repeated // an earlier one may have the row, now or later
+		if !repeated {
+			a.meet()
+		}
 	}
 	return won, 0, err
 }
 
 // ask makes a request that acquires the lock or renews its lease.
 func (a *attempt) ask(
-	ctx context.Context, waits time.Duration, fn func(context.Context, request) (bool, error),
+	ctx context.Context, waits time.Duration, fn func(context.Context, request) (time.Duration, error),
 ) (won bool, err error) {
+	var left time.Duration
 	sent := time.Now()
 	err = a.one(ctx, waits, func(ctx context.Context) (err error) {
-		won, err = fn(ctx, a.request)
+		left, err = fn(ctx, a.request)
 		return err
 	})
-	if err != nil || !won {
+	if err != nil || left <= 0 {
 		return false, err
 	}
 	a.unknown = false
-	a.until = sent.Add(a.c.lease - a.c.margin())
+	a.until = a.c.deadline(sent, left)
 	return true, nil
 }
 
@@ -310,14 +326,14 @@ func (a *attempt) leave(won bool) {
 		a.c.busy.Go(a.undo)
 	}
 	a.c.busy.Go(func() {
-		_ = a.c.cleanup(func(ctx context.Context) error { return a.table.leave(ctx, a.request, won) })
+		_ = a.c.cleanup(a.kind.limit, func(ctx context.Context) error { return a.table.leave(ctx, a.request, won) })
 	})
 }
 
 // undo has the request change nothing any more.
 func (a *attempt) undo() {
 	q := a.request
-	err := a.c.cleanup(func(ctx context.Context) error { return a.table.undo(ctx, q) })
+	err := a.c.cleanup(a.kind.limit, func(ctx context.Context) error { return a.table.undo(ctx, q) })
 	if err != nil {
 		a.c.logger.Warn("an acquire without an answer could not be undone: if it was applied, it ends with its lease",
 			zap.String("name", q.name), zap.Int64("token", q.next), zap.Error(err))

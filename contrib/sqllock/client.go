@@ -32,6 +32,8 @@ type Client struct {
 	gates    gates
 	ctx      context.Context // ends when the client is closed
 	end      context.CancelFunc
+	over     context.Context // ends when Close waits no longer for the database
+	giveUp   context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
@@ -77,8 +79,9 @@ func NewClient(db *sql.DB, dialect Dialect, opts ...Option) (*Client, error) {
 
 func newClient(cfg *config, open func() table) *Client {
 	c := &Client{config: cfg}
-	c.leases = kind{open: open, renewal: c.limit(), gates: &c.gates}
+	c.leases = kind{open: open, limit: c.limit(), gates: &c.gates}
 	c.ctx, c.end = context.WithCancel(context.Background())
+	c.over, c.giveUp = context.WithCancel(context.Background())
 	if c.listen != nil {
 		c.busy.Go(c.listenOn)
 	}
@@ -161,6 +164,7 @@ func (c *Client) Close() error {
 	c.closed = true
 	c.end() // before a hold finds that the client is closed
 	c.mu.Unlock()
+	defer time.AfterFunc(2*c.limit(), c.giveUp).Stop() // then a request on a dead connection was repeated
 	c.busy.Wait()
 	return nil
 }
@@ -194,25 +198,36 @@ func (c *Client) limit() time.Duration { return min(c.lease/6, 3*time.Second) }
 // margin is how much earlier a hold ends than its lease. It is for clocks with different rates.
 func (c *Client) margin() time.Duration { return c.lease / 20 }
 
-// cleanup calls fn until it succeeds, or says that the lock was lost, for at most a lease: then nothing
-// is left to clean up. After the client is closed there is one more call.
-func (c *Client) cleanup(fn func(ctx context.Context) error) error {
-	return c.retry(context.WithoutCancel(c.ctx), c.lease, fn)
+// deadline returns when a hold ends, after a request that was sent at a time and has left it the lock.
+func (c *Client) deadline(sent time.Time, left time.Duration) time.Time {
+	return sent.Add(min(left, c.lease) - c.margin())
 }
 
+// cleanup calls fn until it succeeds, or says that the lock was lost, for at most a lease: then nothing
+// is left to clean up. After the client is closed, it calls fn again only after a call without an answer,
+// until over ends. limit is how long the first call may take.
+func (c *Client) cleanup(limit time.Duration, fn func(ctx context.Context) error) error {
+	return c.retry(context.WithoutCancel(c.ctx), limit, fn)
+}
+
+// retry is cleanup that ends with ctx, too.
 func (c *Client) retry(ctx context.Context, limit time.Duration, fn func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, c.lease)
 	defer cancel()
-	for next := c.limit(); ; {
+	defer context.AfterFunc(c.over, cancel)()
+	end, _ := ctx.Deadline()
+	for next := limit; ; {
 		closed, begun := c.ctx.Err() != nil, time.Now()
 		err := c.call(ctx, next, fn)
-		if err == nil || closed || errors.Is(err, recipes.ErrForeignLost) || errors.Is(err, errSessionEnded) {
+		switch {
+		case err == nil, errors.Is(err, recipes.ErrForeignLost), errors.Is(err, errSessionEnded):
+			return err
+		case closed && time.Since(begun) < c.limit():
 			return err
 		}
-		next = c.after(next, begun)
+		next = c.after(next, begun, end)
 		select {
 		case <-time.After(jitter(c.limit() / 10)):
-		case <-c.ctx.Done():
 		case <-ctx.Done():
 			return err
 		}
@@ -228,12 +243,13 @@ func (c *Client) call(ctx context.Context, limit time.Duration, fn func(ctx cont
 }
 
 // after returns how long a request may take after one that has failed. If that has got no answer in its
-// time, its connection was closed. The new one takes time, too, so the request may take twice as long.
-func (c *Client) after(limit time.Duration, begun time.Time) time.Duration {
+// time, its connection was closed. The new one takes time, too, so the request may take twice as long. But
+// it may get a dead connection again, so it leaves time for another request before the end.
+func (c *Client) after(limit time.Duration, begun, end time.Time) time.Duration {
 	if time.Since(begun) < limit {
 		return limit
 	}
-	return 2 * c.limit() // a lease has time for three requests: the second may get a dead connection, too
+	return max(c.limit(), min(2*c.limit(), time.Until(end)-c.limit()))
 }
 
 // one makes one request.

@@ -84,9 +84,9 @@ var fragments = map[Dialect]*strings.Replacer{
 	PostgreSQL: strings.NewReplacer(
 		"{now}", "clock_timestamp()",
 		"{later}", "clock_timestamp() + CAST(:lease AS bigint) * interval '1 microsecond'",
-		// LEAST is for infinity.
-		"{left}", `CAST(extract(epoch FROM LEAST({until}, clock_timestamp() + interval '100 years')
-			- clock_timestamp()) * 1000000 AS bigint)`,
+		// LEAST and GREATEST are for infinity.
+		"{left}", `CAST(extract(epoch FROM LEAST(GREATEST({until}, clock_timestamp() - interval '100 years'),
+			clock_timestamp() + interval '100 years') - clock_timestamp()) * 1000000 AS bigint)`,
 		"{clock}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
 		"{unless there}", "ON CONFLICT DO NOTHING",
 		"{acquire}", `UPDATE {table} SET owner = :owner, fence = :next, valid_until = {later}

@@ -51,7 +51,7 @@ func (c *Client) hold(a *attempt) (*recipes.Hold, error) {
 // keep renews the lease, until the hold ends or the row is no longer of this hold. When the client is
 // closed it releases the lock.
 func (g *grant) keep() {
-	due, limit := g.until.Load().Add(g.c.margin()-g.c.lease+g.c.lease/3), g.kind.renewal
+	due, limit := g.until.Load().Add(g.c.margin()-g.c.lease+g.c.lease/3), g.kind.limit
 	for {
 		select {
 		case <-g.stopped:
@@ -66,14 +66,14 @@ func (g *grant) keep() {
 		case <-time.After(time.Until(due)):
 		}
 		sent := time.Now()
-		switch applied, err := g.renew(limit); {
+		switch left, err := g.renew(limit); {
 		case err != nil && g.c.ctx.Err() == nil:
 			g.log("a lease was not renewed", err)
-			due, limit = time.Now().Add(jitter(g.c.limit()/10)), g.c.after(limit, sent)
-		case applied:
-			until := sent.Add(g.c.lease - g.c.margin())
+			due, limit = time.Now().Add(jitter(g.c.limit()/10)), g.c.after(limit, sent, *g.until.Load())
+		case left > 0:
+			until := g.c.deadline(sent, left)
 			g.until.Store(&until)
-			due, limit = sent.Add(g.c.lease/3), g.kind.renewal
+			due, limit = sent.Add(g.c.lease/3), g.kind.limit
 		case err == nil:
 			g.reason = g.why()
 			close(g.lost)
@@ -84,7 +84,7 @@ func (g *grant) keep() {
 
 // last releases the lock when the client is closed, or when Hold.Release has given up.
 func (g *grant) last() {
-	if err := g.c.cleanup(g.delete); err != nil && !errors.Is(err, recipes.ErrForeignLost) {
+	if err := g.c.cleanup(g.kind.limit, g.delete); err != nil && !errors.Is(err, recipes.ErrForeignLost) {
 		g.log("a lock could not be released: it ends with its lease", err)
 	}
 }
@@ -93,24 +93,24 @@ func (g *grant) log(message string, err error) {
 	g.c.logger.Warn(message, zap.String("name", g.request.name), zap.Int64("token", g.request.next), zap.Error(err))
 }
 
-func (g *grant) renew(limit time.Duration) (applied bool, err error) {
+func (g *grant) renew(limit time.Duration) (left time.Duration, err error) {
 	err = within(g.c.ctx, limit, func(ctx context.Context) (err error) {
-		applied, err = g.table.renew(ctx, g.request)
+		left, err = g.table.renew(ctx, g.request)
 		return err
 	})
-	return applied, err
+	return left, err
 }
 
-// why returns why the lease could not be renewed.
+// why returns why the lease could not be renewed. The hold ends only after it, so it takes little time.
 func (g *grant) why() error {
-	return g.c.one(g.c.ctx, func(ctx context.Context) error { return g.table.why(ctx, g.request) })
+	return within(g.c.ctx, g.c.margin(), func(ctx context.Context) error { return g.table.why(ctx, g.request) })
 }
 
 // release ends the lease in the database, unless it has ended. It is called once.
 func (g *grant) release(ctx context.Context) error {
 	defer close(g.ended)
 	g.stop()
-	err := g.c.retry(ctx, g.c.lease, g.delete)
+	err := g.c.retry(ctx, g.kind.limit, g.delete)
 	g.pending = err != nil && !errors.Is(err, recipes.ErrForeignLost)
 	return err
 }
@@ -119,6 +119,8 @@ func (g *grant) delete(ctx context.Context) error {
 	err := g.table.release(ctx, g.request)
 	switch {
 	case errors.Is(err, recipes.ErrForeignLost) && g.doubt.Load(): // others have the lock since
+	case errors.Is(err, errNotAsked):
+		return err
 	case err != nil:
 		g.doubt.Store(true)
 		return err

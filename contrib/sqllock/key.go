@@ -44,9 +44,9 @@ type KeyTable struct {
 	// "holder".
 	Holder string
 	// Expires is the column of the time, in PostgreSQL timestamptz, in MySQL DATETIME(6) or
-	// TIMESTAMP(6). "" means "expires_at". If it has whole seconds, the lease must be 10 s or more. If it
-	// is without a time zone, all programs must have the same one in their sessions, without daylight
-	// saving: in MySQL that is also so for TIMESTAMP.
+	// TIMESTAMP(6). "" means "expires_at". If it has whole seconds, a hold may last up to a second shorter, so
+	// the lease should be 5 s or more. If it is without a time zone, all programs must have the same one in
+	// their sessions, without daylight saving: in MySQL that is also so for TIMESTAMP.
 	Expires string
 }
 
@@ -78,7 +78,7 @@ func NewKeyLock(c *Client, name string) (*KeyLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqllock: key lock: %w", err)
 	}
-	k := kind{open: func() table { return c.keys }, renewal: c.limit(), gates: &c.keys.gates}
+	k := kind{open: func() table { return c.keys }, limit: c.limit(), gates: &c.keys.gates}
 	return &KeyLock{engine{c, k, name}}, nil
 }
 
@@ -162,19 +162,27 @@ func (t *keys) read(ctx context.Context, q request) (row, error) {
 func (t *keys) insert(context.Context, string) error { return nil }
 
 // acquire reads the row afterwards: how many rows a statement has changed depends on the settings of
-// the driver.
-func (t *keys) acquire(ctx context.Context, q request) (bool, error) {
+// the driver, and a column of whole seconds has cut the time.
+func (t *keys) acquire(ctx context.Context, q request) (time.Duration, error) {
 	changed, err := t.change(ctx, t.acquireStatement, q.values())
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	r, err := t.read(ctx, q)
 	if err == nil && changed && r.owner != q.owner && cutFrom(q.owner, r.owner) {
 		cut := request{name: q.name, owner: r.owner}
 		short := fmt.Errorf("the column has cut the holder %q to %q", q.owner, r.owner)
-		return false, errors.Join(short, t.undo(ctx, cut))
+		return 0, errors.Join(short, t.undo(ctx, cut))
 	}
-	return r.owner == q.owner && r.left > 0, err
+	return r.leftTo(q), err
+}
+
+// leftTo returns for how long a row is that of a request.
+func (r row) leftTo(q request) time.Duration {
+	if r.owner != q.owner {
+		return 0
+	}
+	return max(r.left, 0)
 }
 
 // cutFrom reports whether a database that is not strict has cut a holder. What it has left must have
@@ -184,25 +192,20 @@ func cutFrom(holder, rest string) bool {
 	return len(rest) >= len(holder)-len(rand.Text())+enough && strings.HasPrefix(holder, rest)
 }
 
-// has reports whether the row is that of a request.
-func (t *keys) has(ctx context.Context, q request) (bool, error) {
-	r, err := t.read(ctx, q)
-	return r.owner == q.owner && r.left > 0, err
-}
-
-// renew reads the row if it has not changed: its column may have whole seconds.
-func (t *keys) renew(ctx context.Context, q request) (bool, error) {
-	if changed, err := t.change(ctx, t.renewStatement, q.values()); changed || err != nil {
-		return changed, err
+// renew reads the row afterwards, as acquire does. A column of whole seconds may not have changed.
+func (t *keys) renew(ctx context.Context, q request) (time.Duration, error) {
+	if _, err := t.change(ctx, t.renewStatement, q.values()); err != nil {
+		return 0, err
 	}
-	return t.has(ctx, q)
+	r, err := t.read(ctx, q)
+	return r.leftTo(q), err
 }
 
 func (t *keys) why(ctx context.Context, q request) error {
 	r, err := t.read(ctx, q)
 	switch {
 	case err != nil:
-		return errors.New("its row has changed")
+		return errChanged
 	case r.owner == "":
 		return errors.New("its row was deleted")
 	case r.owner != q.owner:
@@ -217,8 +220,11 @@ func (t *keys) release(ctx context.Context, q request) error {
 		return err
 	}
 	r, err := t.read(ctx, q)
-	if err != nil || r.owner == "" {
-		return err
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", recipes.ErrForeignLost, errChanged)
+	case r.owner == "":
+		return nil
 	}
 	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, t.why(ctx, q))
 }
@@ -232,7 +238,8 @@ func (t *keys) leave(context.Context, request, bool) error { return nil }
 
 func (t *keys) tokenOf(request) int64 { return 0 }
 
-// duration returns a time in microseconds, which may be far ahead.
+// duration returns a time in microseconds, which may be far ahead or long ago.
 func duration(microseconds int64) time.Duration {
-	return time.Duration(min(microseconds, maxLeft.Microseconds())) * time.Microsecond
+	most := maxLeft.Microseconds()
+	return time.Duration(max(min(microseconds, most), -most)) * time.Microsecond
 }

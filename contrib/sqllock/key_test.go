@@ -133,6 +133,37 @@ func TestKeyLockWithWholeSeconds(t *testing.T) {
 	})
 }
 
+// A column of whole seconds cuts the time of a holder, which then is cut off.
+func TestKeyLockWithWholeSecondsHasOneHolder(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		// MariaDB leaves fractions of a second out, PostgreSQL rounds.
+		column, clock, late := "timestamptz(0)", "SELECT date_part('milliseconds', clock_timestamp())::int % 1000", 400
+		if s.dialect == sqllock.MySQL {
+			column, clock, late = "DATETIME", "SELECT MICROSECOND(SYSDATE(6)) DIV 1000", 900
+		}
+		one := s.site(t)
+		one.exec(t, `CREATE TABLE seconds (name varchar(100) PRIMARY KEY, holder varchar(200), expires_at `+column+`)`)
+		opts := []sqllock.Option{
+			sqllock.WithKeyTable(sqllock.KeyTable{Table: "seconds"}), sqllock.WithPollInterval(5 * time.Millisecond),
+		}
+		a, wire := one.client(t, opts...)
+		b, _ := one.client(t, opts...)
+		first, err := sqllock.NewKeyLock(a, "lock")
+		require.NoError(t, err)
+		second, err := sqllock.NewKeyLock(b, "lock")
+		require.NoError(t, err)
+		for now := 0; now < late || now >= late+80; {
+			require.NoError(t, one.db.QueryRow(clock).Scan(&now))
+		}
+		hold := mustAcquire(t, first)
+		wire.cut(true)
+		next := mustAcquire(t, second)
+		require.Error(t, hold.Err())
+		wire.cut(false)
+		require.NoError(t, next.Release())
+	})
+}
+
 // A column that cuts the holder is named, instead of a holder that is not known.
 func TestKeyLockWhoseHolderIsCut(t *testing.T) {
 	s := serverOf(t, sqllock.MySQL)

@@ -30,8 +30,8 @@ func (l *Lock) Name() string { return l.e.name }
 //
 // It fails when ctx ends; then the error matches that of ctx, and recipes.ErrNotAcquired if the wait
 // was for other holders. It fails with ErrClosed when the client is closed. An error of the first
-// statement ends it at once. Later it goes on after errors, until all statements have failed for a
-// lease. Whenever it fails it does not hold the lock: a request that may still be applied is
+// statement ends it at once. Later it goes on after errors, until all looks have failed for a lease, three
+// or more. Whenever it fails it does not hold the lock: a request that may still be applied is
 // undone in the background, and if that fails, ends with its lease.
 //
 // ctx limits only the wait, not the hold.

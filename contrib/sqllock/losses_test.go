@@ -206,3 +206,30 @@ func TestTransactionsNeedOneConnection(t *testing.T) {
 		require.Equal(t, before, db.Stats().WaitCount)
 	})
 }
+
+// An operator may write any time.
+func TestLeaseOfLongAgoHasEnded(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, _ := one.keyClient(t)
+		lock, key := lockOf(t, c, "lock"), one.keyLock(t, c, "lock")
+		require.NoError(t, mustAcquire(t, lock).Release())
+		past := []string{"1970-01-02", "1600-01-01", "1000-01-01"}
+		if s.dialect == sqllock.PostgreSQL {
+			past = append(past, "4000-01-01 BC", "-infinity")
+		}
+		for _, at := range past {
+			one.exec(t, "UPDATE docent_locks SET owner = 'x', valid_until = '"+at+"'")
+			hold, err := lock.TryAcquire(t.Context())
+			require.NoError(t, err, at)
+			require.NoError(t, hold.Release())
+			if s.dialect == sqllock.MySQL { // its timestamps begin in 1970
+				one.exec(t, "ALTER TABLE mutexes MODIFY until DATETIME(6)")
+			}
+			one.exec(t, "INSERT INTO mutexes VALUES ('lock', 'x', '"+at+"')")
+			hold, err = key.TryAcquire(t.Context())
+			require.NoError(t, err, at)
+			require.NoError(t, hold.Release())
+		}
+	})
+}

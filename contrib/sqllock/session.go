@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/docent-zk/docent/recipes"
@@ -24,7 +25,10 @@ import (
 //
 // The database ends the session if it hears nothing for the lease: idle_session_timeout of PostgreSQL,
 // wait_timeout of MySQL, in whole seconds. Both are set for that connection only. So a client that is
-// cut off loses the lock after the lease, and no settings of TCP keepalive are needed. The hold asks on
+// cut off loses the lock after the lease, and no settings of TCP keepalive are needed. Limits of a
+// statement's time do not apply to the connection in PostgreSQL. In MySQL the limit of a statement,
+// max_statement_time of MariaDB, and readTimeout of a driver must be longer than half of the lease, or
+// waiters fail. The hold asks on
 // the connection at a third of the lease whether that still has the lock. It ends by a local deadline,
 // as holds of Lock, which is before the lease.
 //
@@ -48,10 +52,10 @@ func NewSessionLock(c *Client, name string) (*SessionLock, error) {
 	}
 	key := c.sessionKey(name)
 	k := kind{
-		open:    func() table { return &session{sessions: c.sessions, key: key, turn: make(chan struct{}, 1)} },
-		waits:   c.sessions.waits,
-		renewal: c.lease / 2, // it cannot be repeated: a connection ends with a request that fails
-		gates:   &c.sessions.gates,
+		open:  func() table { return &session{sessions: c.sessions, key: key, turn: make(chan struct{}, 1)} },
+		waits: c.sessions.waits,
+		limit: c.lease / 2, // it cannot be repeated: a connection ends with a request that fails
+		gates: &c.sessions.gates,
 	}
 	return &SessionLock{engine{c, k, name}, key}, nil
 }
@@ -132,8 +136,11 @@ func newSessions(d *database, c *config) *sessions {
 		readToken: c.statement("SELECT fence FROM {table} WHERE name = :name"),
 	}
 	if c.dialect == PostgreSQL {
+		// Statements wait for longer than their usual limits may allow. PostgreSQL 16 has no transaction_timeout.
 		s.settings = fmt.Sprintf("SELECT set_config('idle_session_timeout', '%d', false), "+
-			"set_config('lock_timeout', '%d', false)", c.lease.Milliseconds(), s.waits.Milliseconds())
+			"set_config('lock_timeout', '%d', false), (SELECT count(set_config(name, '0', false)) "+
+			"FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout'))",
+			c.lease.Milliseconds(), s.waits.Milliseconds())
 	} else {
 		s.waits = s.waits.Truncate(time.Second)
 		s.settings = fmt.Sprintf("SET SESSION wait_timeout = %d", (c.lease+time.Second-1)/time.Second)
@@ -147,14 +154,18 @@ type session struct {
 	key        any
 	token      int64
 	turn       chan struct{} // full: a statement uses the connection
-	unanswered bool          // a release has got no answer
+	unanswered atomic.Bool   // the connection was closed because a statement has got no answer
 
 	mu     sync.Mutex
 	conn   *sql.Conn // nil: there is none
 	reason error     // why there is none any more
 }
 
-var errSessionEnded = errors.New("its connection has ended")
+var (
+	errSessionEnded = errors.New("its connection has ended")
+	// errNotAsked means that a release was not sent, because the statement before it has got no answer.
+	errNotAsked = errors.New("the request before it has no answer")
+)
 
 // read opens the connection. Who has the lock is not known.
 func (s *session) read(ctx context.Context, _ request) (row, error) {
@@ -177,7 +188,7 @@ func (s *session) read(ctx context.Context, _ request) (row, error) {
 
 func (s *session) insert(context.Context, string) error { return nil }
 
-func (s *session) acquire(ctx context.Context, q request) (bool, error) {
+func (s *session) acquire(ctx context.Context, q request) (time.Duration, error) {
 	how := s.try
 	if q.waiting && s.waits > 0 {
 		how = s.wait
@@ -186,7 +197,7 @@ func (s *session) acquire(ctx context.Context, q request) (bool, error) {
 	if won && err == nil && s.tokens {
 		err = s.takeToken(ctx)
 	}
-	return won, err
+	return s.leased(won, err)
 }
 
 // takeToken takes the next token, on the connection that has the lock: no other client can meanwhile.
@@ -202,12 +213,12 @@ func (s *session) takeToken(ctx context.Context) error {
 	return err
 }
 
-func (s *session) renew(ctx context.Context, _ request) (bool, error) {
+func (s *session) renew(ctx context.Context, _ request) (time.Duration, error) {
 	held, err := s.ask(ctx, s.held)
 	if errors.Is(err, context.Canceled) {
-		return false, err // the client is closed
+		return 0, err // the client is closed
 	}
-	return held && err == nil, nil // an error has ended the connection
+	return s.leased(held && err == nil, nil) // an error has ended the connection
 }
 
 func (s *session) why(context.Context, request) error {
@@ -226,14 +237,14 @@ func (s *session) release(ctx context.Context, q request) error {
 	case err == nil && held:
 		s.end(nil)
 		return nil
-	case s.unanswered: // the database takes the lock away with the connection
+	case s.unanswered.Load(): // the database takes the lock away with the connection
 		return s.why(ctx, q)
 	case err == nil:
 		s.end(errors.New("it has not the lock"))
-	case s.current() != nil: // it was not asked
-		return err
+	case s.current() != nil:
+		return fmt.Errorf("%w: %w", errNotAsked, err)
 	case ctx.Err() != nil:
-		s.unanswered = true
+		s.unanswered.Store(true)
 		return s.why(ctx, q)
 	}
 	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, s.why(ctx, q))
@@ -271,9 +282,18 @@ func (s *session) ask(ctx context.Context, how statement) (bool, error) {
 	case hasState(err, lockTimeout):
 		return false, nil
 	case err != nil:
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) || timedOut(err) {
+			s.unanswered.Store(true)
+		}
 		s.end(err)
 	}
 	return yes.Bool, err
+}
+
+// timedOut reports whether a driver has ended a request by a timer of its own.
+func timedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 func (s *session) current() *sql.Conn {

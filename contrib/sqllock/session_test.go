@@ -253,3 +253,18 @@ func TestSessionIsReleasedWithoutAnAnswer(t *testing.T) {
 		require.NotErrorIs(t, err, recipes.ErrForeignLost)
 	})
 }
+
+// PostgreSQL may limit the time of all statements of a database. A wait may take longer.
+func TestSessionWaitsForLongerThanAStatementMayTake(t *testing.T) {
+	one := serverOf(t, sqllock.PostgreSQL).site(t)
+	one.exec(t, "ALTER DATABASE "+one.name+" SET statement_timeout = 300")
+	const ttl = 3 * time.Second
+	a, _ := one.client(t, sqllock.WithTTL(ttl))
+	b, _ := one.client(t, sqllock.WithTTL(ttl))
+	hold := mustAcquire(t, one.sessionLock(t, a))
+	released := make(chan error, 1)
+	time.AfterFunc(2*ttl, func() { released <- hold.Release() })
+	next := mustAcquire(t, one.sessionLock(t, b))
+	require.NoError(t, <-released)
+	require.NoError(t, next.Release())
+}

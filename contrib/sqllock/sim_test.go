@@ -34,6 +34,7 @@ type memory struct {
 	undone map[request]bool
 	late   int  // requests that were applied after their error
 	keys   bool // rows have no tokens, and no acquire can be undone before it arrives
+	cuts   bool // the column of the time has whole seconds
 }
 
 // link is the way of one client to the table.
@@ -180,8 +181,7 @@ func (m *link) insert(ctx context.Context, name string) error {
 	})
 }
 
-func (m *link) acquire(ctx context.Context, q request) (bool, error) {
-	applied := false
+func (m *link) acquire(ctx context.Context, q request) (left time.Duration, _ error) {
 	err := m.request(ctx, func() {
 		one, now := m.rows[q.name], m.nowLocked()
 		if one == nil || one.fence != q.seen || one.owner != "" && one.until.After(now) {
@@ -193,21 +193,36 @@ func (m *link) acquire(ctx context.Context, q request) (bool, error) {
 		if ctx.Err() != nil {
 			m.late++
 		}
-		one.owner, one.fence, one.until = q.owner, q.next, now.Add(m.lease)
-		applied = true
+		one.owner, one.fence = q.owner, q.next
+		left = m.extend(one, now)
 	})
-	return err == nil && applied, err
+	return m.leased(left, err)
 }
 
-func (m *link) renew(ctx context.Context, q request) (bool, error) {
-	applied := false
+func (m *link) renew(ctx context.Context, q request) (left time.Duration, _ error) {
 	err := m.request(ctx, func() {
 		one, now := m.rows[q.name], m.nowLocked()
 		if one != nil && one.owner == q.owner && one.fence == q.next && one.until.After(now) {
-			one.until, applied = now.Add(m.lease), true
+			left = m.extend(one, now)
 		}
 	})
-	return err == nil && applied, err
+	return m.leased(left, err)
+}
+
+// extend begins a lease, and returns for how long it lasts.
+func (m *memory) extend(r *memoryRow, now time.Time) time.Duration {
+	if r.until = now.Add(m.lease); m.cuts {
+		r.until = r.until.Truncate(time.Second)
+	}
+	return r.until.Sub(now)
+}
+
+// leased returns what acquire and renew return.
+func (m *link) leased(left time.Duration, err error) (time.Duration, error) {
+	if err != nil {
+		return 0, err
+	}
+	return left, nil
 }
 
 func (m *link) release(ctx context.Context, q request) error {
@@ -288,7 +303,7 @@ func seeds() uint64 {
 
 // Requests and replies are lost and late, clients are cut off and closed, contexts end at any moment,
 // and the clock of the database is faster or slower. No two holds are valid at a time, tokens grow, and
-// in the end nothing is left. A fourth of the seeds are for KeyLocks.
+// in the end nothing is left. A fourth of the seeds are for KeyLocks, half of these with whole seconds.
 func TestSimulated(t *testing.T) {
 	var holds, lost, late int
 	for seed := range seeds() {
@@ -297,7 +312,7 @@ func TestSimulated(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))
 				m := newMemory(t, random, 10*time.Second)
 				m.rate = 0.96 + 0.08*random.Float64()
-				m.keys = seed%4 == 3
+				m.keys, m.cuts = seed%4 == 3, seed%8 == 7
 				h := &history{t: t, tokens: !m.keys}
 				simulate(t, m, h, seed)
 				holds, late = holds+len(h.holds), late+m.late
@@ -419,7 +434,7 @@ func lockOf(t *testing.T, c *Client) *Lock {
 	return lock
 }
 
-func mustAcquire(t *testing.T, l *Lock) *recipes.Hold {
+func mustAcquire(t testing.TB, l recipes.Locker) *recipes.Hold {
 	t.Helper()
 	hold, err := l.Acquire(t.Context())
 	require.NoError(t, err)
@@ -505,6 +520,49 @@ func TestTryAcquireWithASlowCommit(t *testing.T) {
 	})
 }
 
+// An acquire whose first request has the row was not kept from the lock by another client.
+func TestAcquireWithASlowCommit(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		s := &slowCommit{committed: make(chan struct{})}
+		c, _ := m.client(func(t table) table { s.table = t; return s })
+		ctx, cancel := context.WithTimeout(t.Context(), testLease*4/5)
+		defer cancel()
+		_, err := lockOf(t, c).Acquire(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, recipes.ErrNotAcquired)
+		require.Greater(t, s.acquires, 1)
+		<-s.committed
+	})
+}
+
+// Transactions have the lock one after the other, by InTx: it is free at each look, and not at each request.
+func TestTryAcquireBesideTransactions(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		c, _ := m.client(func(t table) table { return &transactions{table: t} })
+		began := time.Now()
+		_, err := lockOf(t, c).TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.Less(t, time.Since(began), testLease)
+	})
+}
+
+// transactions change the row before each acquire.
+type transactions struct {
+	table
+	fence int64
+}
+
+func (x *transactions) read(ctx context.Context, q request) (row, error) {
+	r, err := x.table.read(ctx, q)
+	r.fence += x.fence
+	return r, err
+}
+
+func (x *transactions) acquire(context.Context, request) (time.Duration, error) {
+	x.fence++
+	return 0, nil
+}
+
 // slowCommit commits the first acquire late. Until then others read the row as it was before, and their
 // acquires skip it.
 type slowCommit struct {
@@ -513,13 +571,13 @@ type slowCommit struct {
 	committed chan struct{}
 }
 
-func (s *slowCommit) acquire(ctx context.Context, q request) (bool, error) {
+func (s *slowCommit) acquire(ctx context.Context, q request) (time.Duration, error) {
 	if s.acquires++; s.acquires > 1 {
 		select {
 		case <-s.committed:
 			return s.table.acquire(ctx, q)
 		default:
-			return false, nil
+			return 0, nil
 		}
 	}
 	time.AfterFunc(testLease, func() {
@@ -527,7 +585,7 @@ func (s *slowCommit) acquire(ctx context.Context, q request) (bool, error) {
 		close(s.committed)
 	})
 	<-ctx.Done()
-	return false, ctx.Err()
+	return 0, ctx.Err()
 }
 
 // The driver finds first that the deadline of the caller has passed.
@@ -539,6 +597,13 @@ func TestAcquireWhoseDeadlineEndsADriversRequest(t *testing.T) {
 		require.NoError(t, late.Err())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, recipes.ErrNotAcquired, "nothing was seen")
+		why := errors.New("why")
+		caused, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
+		defer cancel()
+		late = lateContext{caused, time.Now().Add(time.Second - time.Millisecond)}
+		_, err = lockOf(t, c).Acquire(late)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, why)
 	})
 }
 
@@ -616,16 +681,16 @@ func (c *conflicting) read(ctx context.Context, q request) (row, error) {
 	return c.table.read(ctx, q)
 }
 
-func (c *conflicting) acquire(ctx context.Context, q request) (bool, error) {
+func (c *conflicting) acquire(ctx context.Context, q request) (time.Duration, error) {
 	if err := c.refuse(); err != nil {
-		return false, err
+		return 0, err
 	}
 	return c.table.acquire(ctx, q)
 }
 
-func (c *conflicting) renew(ctx context.Context, q request) (bool, error) {
+func (c *conflicting) renew(ctx context.Context, q request) (time.Duration, error) {
 	if err := c.refuse(); err != nil {
-		return false, err
+		return 0, err
 	}
 	return c.table.renew(ctx, q)
 }
@@ -639,7 +704,7 @@ type lossy struct {
 	acquires int
 }
 
-func (l *lossy) acquire(ctx context.Context, q request) (applied bool, err error) {
+func (l *lossy) acquire(ctx context.Context, q request) (left time.Duration, err error) {
 	l.acquires++
 	if after := l.after; after != nil {
 		l.after, l.request = nil, q
@@ -647,7 +712,7 @@ func (l *lossy) acquire(ctx context.Context, q request) (applied bool, err error
 			_, _ = l.table.acquire(ctx, q)
 		}
 		after()
-		return false, errFault
+		return 0, errFault
 	}
 	if l.late {
 		l.late = false
@@ -682,20 +747,20 @@ type slow struct {
 	replied chan struct{}
 }
 
-func (s *slow) acquire(ctx context.Context, q request) (bool, error) {
+func (s *slow) acquire(ctx context.Context, q request) (time.Duration, error) {
 	return s.reply(s.table.acquire(ctx, q))
 }
 
-func (s *slow) renew(ctx context.Context, q request) (bool, error) {
+func (s *slow) renew(ctx context.Context, q request) (time.Duration, error) {
 	return s.reply(s.table.renew(ctx, q))
 }
 
-func (s *slow) reply(applied bool, err error) (bool, error) {
+func (s *slow) reply(left time.Duration, err error) (time.Duration, error) {
 	if err == nil {
 		time.Sleep(testLease / 8)
 		s.replied <- struct{}{}
 	}
-	return applied, err
+	return left, err
 }
 
 // Goroutines of one client acquire in the order in which they came, and only one asks the database. A
@@ -821,31 +886,73 @@ func TestRequestsOnNewConnections(t *testing.T) {
 	}
 }
 
-// The pool has connections that are dead: requests on them get no answer.
+// The pool has connections that are dead: requests on them get no answer. Then a new one is made.
 func TestRequestsOnDeadConnections(t *testing.T) {
-	for lease, dead := range map[time.Duration]struct{ renewals, releases int32 }{
-		testLease: {2, 2}, 2 * time.Minute: {8, 1},
+	type pool struct {
+		dead    int32
+		connect time.Duration
+	}
+	for lease, pools := range map[time.Duration]struct{ renewals, releases []pool }{
+		time.Second:      {[]pool{{1, time.Second / 4}, {2, time.Second / 9}}, []pool{{1, time.Second / 4}, {2, time.Second / 9}}},
+		DefaultTTL:       {[]pool{{1, DefaultTTL / 4}, {2, DefaultTTL / 9}}, []pool{{1, DefaultTTL / 4}, {2, time.Second}}},
+		30 * time.Second: {[]pool{{1, 5 * time.Second}, {3, time.Second}}, []pool{{1, 3 * time.Second}, {2, time.Second}}},
+		2 * time.Minute:  {[]pool{{1, 5 * time.Second}, {8, time.Second}}, []pool{{1, 3 * time.Second}, {2, time.Second}}},
 	} {
 		t.Run(lease.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var pool *deadPool
-				m := newMemory(t, rand.New(rand.NewPCG(1, 1)), lease)
-				c, _ := m.client(func(t table) table { pool = &deadPool{table: t}; return pool })
-				hold := mustAcquire(t, lockOf(t, c))
-				pool.dead.Store(dead.renewals)
-				time.Sleep(2 * lease)
-				require.NoError(t, hold.Err())
-				pool.dead.Store(dead.releases)
-				require.NoError(t, hold.Release())
-				require.Zero(t, pool.dead.Load())
-			})
+			for i := range 20 { // pauses are random
+				for _, p := range pools.renewals {
+					onDeadConnections(t, lease, p.dead, p.connect, func(t *testing.T, hold *recipes.Hold) {
+						time.Sleep(2 * lease)
+						require.NoError(t, hold.Err(), "%+v, run %d", p, i)
+					})
+				}
+				for _, p := range pools.releases {
+					onDeadConnections(t, lease, p.dead, p.connect, func(t *testing.T, hold *recipes.Hold) {
+						require.NoError(t, hold.Release(), "%+v, run %d", p, i)
+					})
+				}
+			}
 		})
 	}
 }
 
-// deadPool does not answer some requests.
+// onDeadConnections runs a test with a hold whose next requests find dead connections.
+func onDeadConnections(
+	t *testing.T, lease time.Duration, dead int32, connect time.Duration, test func(*testing.T, *recipes.Hold),
+) {
+	synctest.Test(t, func(t *testing.T) {
+		var pool *deadPool
+		m := newMemory(t, rand.New(rand.NewPCG(1, 1)), lease)
+		c, link := m.client()
+		link.connect = connect
+		c.leases.open = func() table { pool = &deadPool{link: link}; return pool }
+		hold := mustAcquire(t, lockOf(t, c))
+		pool.dead.Store(dead)
+		test(t, hold)
+		require.Zero(t, pool.dead.Load())
+		require.NoError(t, c.Close())
+	})
+}
+
+// The database answers, but the first request of Close is on a dead connection.
+func TestCloseOnADeadConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t, rand.New(rand.NewPCG(1, 1)), DefaultTTL)
+		var pool *deadPool
+		c, link := m.client()
+		c.leases.open = func() table { pool = &deadPool{link: link}; return pool }
+		mustAcquire(t, lockOf(t, c))
+		pool.dead.Store(1)
+		began := time.Now()
+		require.NoError(t, c.Close())
+		require.Less(t, time.Since(began), DefaultTTL/3)
+		require.Empty(t, m.rows["lock"].owner)
+	})
+}
+
+// deadPool does not answer some requests. Their connections are closed.
 type deadPool struct {
-	table
+	*link
 	dead atomic.Int32
 }
 
@@ -856,21 +963,29 @@ func (d *deadPool) answer(ctx context.Context) error {
 	}
 	d.dead.Add(-1)
 	<-ctx.Done()
+	d.setClosed(true)
 	return ctx.Err()
 }
 
-func (d *deadPool) renew(ctx context.Context, q request) (bool, error) {
+func (d *deadPool) read(ctx context.Context, q request) (row, error) {
 	if err := d.answer(ctx); err != nil {
-		return false, err
+		return row{}, err
 	}
-	return d.table.renew(ctx, q)
+	return d.link.read(ctx, q)
+}
+
+func (d *deadPool) renew(ctx context.Context, q request) (time.Duration, error) {
+	if err := d.answer(ctx); err != nil {
+		return 0, err
+	}
+	return d.link.renew(ctx, q)
 }
 
 func (d *deadPool) release(ctx context.Context, q request) error {
 	if err := d.answer(ctx); err != nil {
 		return err
 	}
-	return d.table.release(ctx, q)
+	return d.link.release(ctx, q)
 }
 
 // lossyRelease loses the answer of the first release, for long enough that others acquire.
@@ -942,6 +1057,48 @@ func TestAcquireSurvivesAnOutage(t *testing.T) {
 	})
 }
 
+// A waiter gets the two idle connections of a pool, which are dead.
+func TestAcquireOnDeadConnections(t *testing.T) {
+	for _, lease := range []time.Duration{time.Second, 5 * time.Second, testLease, DefaultTTL} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMemory(t, rand.New(rand.NewPCG(1, 1)), lease)
+			a, _ := m.client()
+			var pool *deadPool
+			b, link := m.client()
+			b.leases.open = func() table { pool = &deadPool{link: link}; return pool }
+			hold := mustAcquire(t, lockOf(t, a))
+			time.AfterFunc(lease/2, func() { pool.dead.Store(2) })
+			time.AfterFunc(4*lease, func() { _ = hold.Release() })
+			next := mustAcquire(t, lockOf(t, b))
+			require.Zero(t, pool.dead.Load())
+			require.NoError(t, next.Release())
+			require.NoError(t, a.Close())
+			require.NoError(t, b.Close())
+		})
+	}
+}
+
+// An operator has taken the lock, and the database does not tell the holder why its renewal has failed.
+func TestHoldEndsSoonAfterARefusedRenewal(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		c, _ := m.client(func(t table) table { return speechless{t} })
+		hold := mustAcquire(t, lockOf(t, c))
+		m.rows["lock"].owner = ""
+		began := time.Now()
+		<-hold.Done()
+		require.LessOrEqual(t, time.Since(began), testLease/3+testLease/10)
+		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+	})
+}
+
+// speechless does not answer why.
+type speechless struct{ table }
+
+func (speechless) why(ctx context.Context, _ request) error {
+	<-ctx.Done()
+	return errChanged
+}
+
 // The client is closed when an acquire has its answer.
 func TestCloseWhenAnAcquireIsAnswered(t *testing.T) {
 	inMemory(t, func(t *testing.T, m *memory) {
@@ -975,9 +1132,9 @@ func TestCloseTakesAThirdOfTheLease(t *testing.T) {
 // silent answers no acquire, and nothing after it.
 type silent struct{ table }
 
-func (silent) acquire(ctx context.Context, _ request) (bool, error) {
+func (silent) acquire(ctx context.Context, _ request) (time.Duration, error) {
 	<-ctx.Done()
-	return false, ctx.Err()
+	return 0, ctx.Err()
 }
 
 func (silent) undo(ctx context.Context, _ request) error {

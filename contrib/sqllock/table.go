@@ -41,8 +41,10 @@ type table interface {
 	read(ctx context.Context, q request) (row, error)
 	// insert inserts the row that read has not found.
 	insert(ctx context.Context, name string) error
-	acquire(ctx context.Context, q request) (applied bool, err error)
-	renew(ctx context.Context, q request) (applied bool, err error)
+	// acquire and renew return for how long the lock is that of the request, by the clock of the database, or
+	// at most as long as the lease. It is 0 if the request was not applied.
+	acquire(ctx context.Context, q request) (left time.Duration, err error)
+	renew(ctx context.Context, q request) (left time.Duration, err error)
 	// why returns why a renewal was not applied.
 	why(ctx context.Context, q request) error
 	// release fails with recipes.ErrForeignLost if another client has had the lock since.
@@ -102,7 +104,13 @@ func within(ctx context.Context, limit time.Duration, fn func(ctx context.Contex
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		if err := fn(ctx); !hasState(err, serialization) || ctx.Err() != nil {
+		err := fn(ctx)
+		if !hasState(err, serialization) {
+			return err
+		}
+		select {
+		case <-time.After(jitter(minPause)):
+		case <-ctx.Done():
 			return err
 		}
 	}
@@ -144,12 +152,20 @@ func (t *rows) insert(ctx context.Context, name string) error {
 	return t.exec(ctx, t.db, t.insertStatement, values{name: name})
 }
 
-func (t *rows) acquire(ctx context.Context, q request) (bool, error) {
-	return t.change(ctx, t.acquireStatement, q.values())
+func (t *rows) acquire(ctx context.Context, q request) (time.Duration, error) {
+	return t.leased(t.change(ctx, t.acquireStatement, q.values()))
 }
 
-func (t *rows) renew(ctx context.Context, q request) (bool, error) {
-	return t.change(ctx, t.renewStatement, q.grant())
+func (t *rows) renew(ctx context.Context, q request) (time.Duration, error) {
+	return t.leased(t.change(ctx, t.renewStatement, q.grant()))
+}
+
+// leased returns what acquire and renew return if a request that was applied has the whole lease.
+func (d *database) leased(applied bool, err error) (time.Duration, error) {
+	if !applied || err != nil {
+		return 0, err
+	}
+	return d.lease, nil
 }
 
 func (t *rows) release(ctx context.Context, q request) error {
@@ -157,8 +173,11 @@ func (t *rows) release(ctx context.Context, q request) error {
 		return err
 	}
 	r, err := t.read(ctx, q)
-	if err != nil || r.there && r.fence == q.next && r.owner == "" { // it was released before
-		return err
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", recipes.ErrForeignLost, errChanged)
+	case r.there && r.fence == q.next && r.owner == "": // it was released before
+		return nil
 	}
 	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, r.differs(q))
 }
@@ -175,7 +194,7 @@ func (t *rows) tokenOf(q request) int64 { return q.next }
 func (t *rows) why(ctx context.Context, q request) error {
 	r, err := t.read(ctx, q)
 	if err != nil {
-		return errors.New("its row has changed")
+		return errChanged
 	}
 	return r.differs(q)
 }
@@ -193,7 +212,11 @@ func (r row) differs(q request) error {
 	return errEnded
 }
 
-var errEnded = errors.New("its lease has ended by the clock of the database")
+// Why a grant was lost.
+var (
+	errEnded   = errors.New("its lease has ended by the clock of the database")
+	errChanged = errors.New("its row has changed")
+)
 
 func (d *database) exec(ctx context.Context, db queries, s statement, v values) error {
 	v.channel = d.channel

@@ -1,0 +1,208 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/recipes"
+)
+
+// scripted is a driver whose answers are those of a test: the number of rows that were changed, or a row.
+type scripted func(ctx context.Context, text string) (changed int64, found []driver.Value, err error)
+
+func (s scripted) Connect(context.Context) (driver.Conn, error) { return s, nil }
+func (s scripted) Driver() driver.Driver                        { return nil }
+func (s scripted) Prepare(string) (driver.Stmt, error)          { return nil, errors.ErrUnsupported }
+func (s scripted) Begin() (driver.Tx, error)                    { return nil, errors.ErrUnsupported }
+func (s scripted) Close() error                                 { return nil }
+
+func (s scripted) ExecContext(ctx context.Context, text string, _ []driver.NamedValue) (driver.Result, error) {
+	changed, _, err := s(ctx, text)
+	return driver.RowsAffected(changed), err
+}
+
+func (s scripted) QueryContext(ctx context.Context, text string, _ []driver.NamedValue) (driver.Rows, error) {
+	_, found, err := s(ctx, text)
+	return &oneRow{found}, err
+}
+
+// oneRow has one row, or none.
+type oneRow struct{ row []driver.Value }
+
+func (r *oneRow) Columns() []string { return make([]string, len(r.row)) }
+func (r *oneRow) Close() error      { return nil }
+
+func (r *oneRow) Next(to []driver.Value) error {
+	if r.row == nil {
+		return io.EOF
+	}
+	copy(to, r.row)
+	r.row = nil
+	return nil
+}
+
+// onDriver runs a test with a client whose driver is s, in virtual time.
+func onDriver(t *testing.T, s scripted, test func(t *testing.T, c *Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		db := sql.OpenDB(s)
+		c, err := NewClient(db, PostgreSQL, WithKeyTable(KeyTable{Table: "keys"}))
+		require.NoError(t, err)
+		test(t, c)
+		require.NoError(t, c.Close())
+		require.NoError(t, db.Close())
+	})
+}
+
+// freeRow is the row of a free lock, and has all columns that a read may have.
+func freeRow() []driver.Value { return []driver.Value{int64(1), "", int64(0), time.Now().UnixMicro()} }
+
+// The release has changed no row, so another client has had the lock. Only why is not known.
+func TestReleaseOfALostHoldWhoseReadFails(t *testing.T) {
+	var lost atomic.Bool
+	answer := func(_ context.Context, text string) (int64, []driver.Value, error) {
+		switch read := strings.HasPrefix(text, "SELECT"); {
+		case lost.Load() && read:
+			return 0, nil, errFault
+		case lost.Load():
+			return 0, nil, nil
+		case read:
+			return 0, freeRow(), nil
+		}
+		return 1, nil, nil
+	}
+	onDriver(t, answer, func(t *testing.T, c *Client) {
+		hold := mustAcquire(t, lockOf(t, c))
+		lost.Store(true)
+		require.ErrorIs(t, hold.Release(), recipes.ErrForeignLost)
+	})
+}
+
+func TestReleaseOfALostKeyLockWhoseReadFails(t *testing.T) {
+	var lost atomic.Bool
+	var holder atomic.Value
+	answer := func(_ context.Context, text string) (int64, []driver.Value, error) {
+		switch read := strings.HasPrefix(text, "SELECT"); {
+		case lost.Load() && read:
+			return 0, nil, errFault
+		case lost.Load():
+			return 0, nil, nil
+		case read:
+			return 0, []driver.Value{holder.Load(), int64(1e7)}, nil
+		}
+		return 1, nil, nil
+	}
+	onDriver(t, answer, func(t *testing.T, c *Client) {
+		g := &grant{c: c, table: c.keys, request: request{name: "lock", owner: "me"}}
+		holder.Store("me")
+		left, err := c.keys.renew(t.Context(), g.request)
+		require.NoError(t, err)
+		require.Equal(t, 10*time.Second, left)
+		lost.Store(true)
+		require.ErrorIs(t, g.delete(t.Context()), recipes.ErrForeignLost)
+	})
+}
+
+// A release waits for a renewal that gets no answer. The release is never sent, and the database may have
+// the lock until it learns that the connection has ended.
+func TestReleaseOfASessionThatIsNeverSent(t *testing.T) {
+	var mute atomic.Bool
+	var unlocks atomic.Int32
+	answer := func(ctx context.Context, text string) (int64, []driver.Value, error) {
+		if strings.Contains(text, "pg_advisory_unlock") {
+			unlocks.Add(1)
+		}
+		if mute.Load() {
+			<-ctx.Done()
+			return 0, nil, ctx.Err()
+		}
+		return 1, []driver.Value{true}, nil
+	}
+	onDriver(t, answer, func(t *testing.T, c *Client) {
+		hold := mustAcquire(t, sessionOf(t, c))
+		mute.Store(true)
+		time.Sleep(DefaultTTL / 3)
+		synctest.Wait() // the renewal is under way
+		err := hold.Release()
+		require.ErrorIs(t, err, recipes.ErrReleasePending)
+		require.NotErrorIs(t, err, recipes.ErrForeignLost)
+		require.Zero(t, unlocks.Load())
+	})
+}
+
+// The driver ends a request by a timer of its own. That is no answer.
+func TestReleaseOfASessionThatADriverEnds(t *testing.T) {
+	var mute atomic.Bool
+	answer := func(context.Context, string) (int64, []driver.Value, error) {
+		if mute.Load() {
+			time.Sleep(100 * time.Millisecond)
+			return 0, nil, os.ErrDeadlineExceeded
+		}
+		return 1, []driver.Value{true}, nil
+	}
+	onDriver(t, answer, func(t *testing.T, c *Client) {
+		hold := mustAcquire(t, sessionOf(t, c))
+		mute.Store(true)
+		err := hold.Release()
+		require.ErrorIs(t, err, recipes.ErrReleasePending)
+		require.NotErrorIs(t, err, recipes.ErrForeignLost)
+	})
+}
+
+// The client is closed while a release waits for a renewal.
+func TestCloseDuringAReleaseOfASession(t *testing.T) {
+	var mute atomic.Bool
+	answer := func(ctx context.Context, _ string) (int64, []driver.Value, error) {
+		if mute.Load() {
+			<-ctx.Done()
+			return 0, nil, ctx.Err()
+		}
+		return 1, []driver.Value{true}, nil
+	}
+	onDriver(t, answer, func(t *testing.T, c *Client) {
+		hold := mustAcquire(t, sessionOf(t, c))
+		mute.Store(true)
+		time.Sleep(DefaultTTL / 3)
+		synctest.Wait() // the renewal is under way
+		released := make(chan error, 1)
+		go func() { released <- hold.Release() }()
+		<-hold.Done()
+		began := time.Now()
+		require.NoError(t, c.Close())
+		require.LessOrEqual(t, time.Since(began), DefaultTTL/3)
+		<-released
+	})
+}
+
+// PostgreSQL refuses all statements because of others.
+func TestSerializationFailuresAreRepeatedAfterPauses(t *testing.T) {
+	var statements atomic.Int64
+	answer := func(context.Context, string) (int64, []driver.Value, error) {
+		statements.Add(1)
+		return 0, nil, conflict{}
+	}
+	onDriver(t, answer, func(t *testing.T, c *Client) {
+		began := time.Now()
+		_, err := lockOf(t, c).TryAcquire(t.Context())
+		require.ErrorAs(t, err, &conflict{})
+		require.LessOrEqual(t, statements.Load(), int64(2*time.Since(began)/minPause))
+	})
+}
+
+func sessionOf(t testing.TB, c *Client) *SessionLock {
+	t.Helper()
+	lock, err := NewSessionLock(c, "lock")
+	require.NoError(t, err)
+	return lock
+}
