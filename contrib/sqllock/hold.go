@@ -119,8 +119,6 @@ func (g *grant) delete(ctx context.Context) error {
 	err := g.table.release(ctx, g.request)
 	switch {
 	case errors.Is(err, recipes.ErrForeignLost) && g.doubt.Load(): // others have the lock since
-	case errors.Is(err, errNotAsked):
-		return err
 	case err != nil:
 		g.doubt.Store(true)
 		return err

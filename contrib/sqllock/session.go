@@ -161,11 +161,7 @@ type session struct {
 	reason error     // why there is none any more
 }
 
-var (
-	errSessionEnded = errors.New("its connection has ended")
-	// errNotAsked means that a release was not sent, because the statement before it has got no answer.
-	errNotAsked = errors.New("the request before it has no answer")
-)
+var errSessionEnded = errors.New("its connection has ended")
 
 // read opens the connection. Who has the lock is not known.
 func (s *session) read(ctx context.Context, _ request) (row, error) {
@@ -241,8 +237,8 @@ func (s *session) release(ctx context.Context, q request) error {
 		return s.why(ctx, q)
 	case err == nil:
 		s.end(errors.New("it has not the lock"))
-	case s.current() != nil:
-		return fmt.Errorf("%w: %w", errNotAsked, err)
+	case s.current() != nil: // it was not asked
+		return err
 	case ctx.Err() != nil:
 		s.unanswered.Store(true)
 		return s.why(ctx, q)
