@@ -896,10 +896,22 @@ func TestRequestsOnDeadConnections(t *testing.T) {
 		connect time.Duration
 	}
 	for lease, pools := range map[time.Duration]struct{ renewals, releases []pool }{
-		time.Second:      {[]pool{{1, time.Second / 4}, {2, time.Second / 9}}, []pool{{1, time.Second / 4}, {2, time.Second / 9}}},
-		DefaultTTL:       {[]pool{{1, DefaultTTL / 4}, {2, DefaultTTL / 9}}, []pool{{1, DefaultTTL / 4}, {2, time.Second}}},
-		30 * time.Second: {[]pool{{1, 5 * time.Second}, {3, time.Second}}, []pool{{1, 3 * time.Second}, {2, time.Second}}},
-		2 * time.Minute:  {[]pool{{1, 5 * time.Second}, {8, time.Second}}, []pool{{1, 3 * time.Second}, {2, time.Second}}},
+		time.Second: {
+			renewals: []pool{{1, time.Second / 4}, {2, time.Second / 9}},
+			releases: []pool{{1, time.Second / 4}, {2, time.Second / 9}},
+		},
+		DefaultTTL: {
+			renewals: []pool{{1, DefaultTTL / 4}, {2, DefaultTTL / 9}},
+			releases: []pool{{1, DefaultTTL / 4}, {2, time.Second}},
+		},
+		30 * time.Second: {
+			renewals: []pool{{1, 5 * time.Second}, {3, time.Second}},
+			releases: []pool{{1, 3 * time.Second}, {2, time.Second}},
+		},
+		2 * time.Minute: {
+			renewals: []pool{{1, 5 * time.Second}, {8, time.Second}},
+			releases: []pool{{1, 3 * time.Second}, {2, time.Second}},
+		},
 	} {
 		t.Run(lease.String(), func(t *testing.T) {
 			for i := range 20 { // pauses are random
