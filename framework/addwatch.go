@@ -298,8 +298,11 @@ func (s *session) recheck(w *watched) {
 		if watch {
 			s.answeredAgain(w.key, err == nil)
 		}
-		if err = replyError(err); err == nil || isNoNode(err) {
+		switch err = replyError(err); {
+		case err == nil || isNoNode(err):
 			s.watches.compare(w.key, w, r.version(w.key.kind))
+		case isBusy(err):
+			s.watches.setAgain()
 		}
 	})
 }

@@ -436,6 +436,27 @@ func TestBusyServerDelaysTheCheckOfWatchesForSeconds(t *testing.T) {
 	})
 }
 
+// A busy server refuses the read that sets a one-shot watch when that of the path is removed.
+func TestRefusedOneShotWatchBehindARemovalIsRepeated(t *testing.T) {
+	for _, code := range []zktest.Code{zktest.Throttled, zktest.RequestTimeout} {
+		onEachVersion(t, func(t *testing.T, srv *zktest.Server) {
+			require.NoError(t, srv.Create("/d", nil))
+			c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+			w, err := c.AddWatch(t.Context(), "/d", framework.WatchNode, func(framework.WatchEvent) {})
+			require.NoError(t, err)
+			_, _, shot, err := c.GetW(t.Context(), "/d")
+			require.NoError(t, err)
+			refusal := srv.On(fault.Match{Op: fault.OpGetData, Client: "a"}, fault.Fail(code))
+			w.Stop()
+			time.Sleep(10 * time.Second)
+			require.Equal(t, 1, refusal.Hits())
+			require.NoError(t, srv.Set("/d", []byte("new")))
+			time.Sleep(time.Second)
+			require.NotZero(t, shot.Event(), "the change was not told")
+		})
+	}
+}
+
 // A busy server that has refused to remove a watch is asked again.
 func TestRefusedRemovalOfAWatchIsRepeated(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {

@@ -1,8 +1,6 @@
 package framework
 
 import (
-	"github.com/go-zookeeper/zk"
-
 	"github.com/docent-zk/docent/framework/internal/conn"
 )
 
@@ -32,9 +30,4 @@ func StopLater(w *PersistentWatch) (send func()) {
 	s := w.core.watchers.remove(w, nil)
 	next := s.watches.next(w.full, s.core.watchers.wanted)
 	return func() { s.settleBy(next) }
-}
-
-// ComesAgain reports whether a further create of a sequential node may make full again.
-func ComesAgain(node, full string) bool {
-	return lateNode{creation: creation{full: node, flags: zk.FlagSequence}}.comesAgain(full)
 }

@@ -3,10 +3,7 @@ package framework
 import (
 	"context"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,8 +54,11 @@ func (l *late) add(s *session, n *lateNodes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.reason() != nil {
-		n.cleanUpAfter(s)
+		cleanUpAfter(s, []*lateNodes{n})
 		return
+	}
+	for len(l.all) > 0 && l.all[0].over() {
+		l.all = l.all[1:]
 	}
 	if len(l.all) == maxLate {
 		l.all = slices.Delete(l.all, 0, 1)
@@ -83,17 +83,24 @@ func (l *late) reconnected(s *session) {
 func (l *late) ended(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, n := range l.all {
-		n.cleanUpAfter(s)
-	}
+	cleanUpAfter(s, l.all)
 	l.all = nil
 }
 
-// cleanUpAfter has the nodes looked for in the session after s, if one of them outlives s.
-func (n *lateNodes) cleanUpAfter(s *session) {
-	if slices.ContainsFunc(n.nodes, func(c creation) bool { return c.guid != "" && !c.ephemeral() }) {
-		n.o.cleanUpAfter(n, s)
+// cleanUpAfter has those of the nodes looked for in the session after s that outlive s.
+func cleanUpAfter(s *session, all []*lateNodes) {
+	left := slices.DeleteFunc(all, func(n *lateNodes) bool { return n.over() || !n.outlive() })
+	if len(left) > 0 {
+		left[0].o.cleanUpAfter(left, s)
 	}
+}
+
+// over reports whether the nodes cannot be created any more, and are not to be looked for.
+func (n *lateNodes) over() bool { return !n.due && n.since.Elapsed() >= lateTimeout }
+
+// outlive reports whether one of the nodes outlives its session.
+func (n *lateNodes) outlive() bool {
+	return slices.ContainsFunc(n.nodes, func(c creation) bool { return c.guid != "" && !c.ephemeral() })
 }
 
 func (l *late) startLocked(s *session) {
@@ -160,7 +167,7 @@ func (l *late) takeDue(s *session) (due []*lateNodes) {
 		}
 	}
 	if due == nil {
-		l.all = slices.DeleteFunc(l.all, func(n *lateNodes) bool { return !n.due && n.since.Elapsed() >= lateTimeout })
+		l.all = slices.DeleteFunc(l.all, (*lateNodes).over)
 		l.running = false
 	}
 	return due
@@ -192,20 +199,14 @@ type lateNode struct {
 	of *lateNodes
 }
 
-// owns reports whether the caller got the node at a path, as far as the path tells. If that may come again,
-// the node may be a later one, and the caller has deleted its own.
-func (n lateNode) owns(full string) bool {
-	return slices.Contains(n.of.owned.paths, full) && (!n.comesAgain(full) || n.of.owned.czxid == 0)
-}
-
-// comesAgain reports whether a further create may make a node at the same path. That of a sequential node has
-// another number, until the counter of its parent has ended: then the number is the largest, or negative.
-func (n lateNode) comesAgain(full string) bool {
-	if !n.sequential() {
-		return true
+// owns reports whether the caller got the node that was created by the transaction czxid. A path does not
+// tell it. When the caller has deleted its node, another create makes the same path if that has no number, if
+// the parent's counter has ended, or if the parent was deleted and created again.
+func (n lateNode) owns(full string, czxid int64) bool {
+	if n.of.owned.czxid == 0 {
+		return slices.Contains(n.of.owned.paths, full)
 	}
-	number, err := strconv.ParseInt(strings.TrimPrefix(full, n.full), 10, 32)
-	return err != nil || number < 0 || number == math.MaxInt32
+	return czxid == n.of.owned.czxid
 }
 
 // deleteLate deletes the nodes that exist and that their callers did not get, one parent after
@@ -261,29 +262,38 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 		if guid, protected := znode.GUIDOf(name); protected && !ok {
 			node, ok = wanted[guid]
 		}
-		full := znode.Join(parent, "/"+name)
-		if !ok || node.owns(full) {
+		if !ok || !node.made(name) {
 			continue
 		}
+		full := znode.Join(parent, "/"+name)
 		czxid, err := s.czxidOf(ctx, full, node.ephemeral())
 		if s.interrupts(ctx, err) {
 			return err
 		}
 		s.logCleanupFailure(full, err)
-		if czxid != 0 && czxid != node.of.owned.czxid {
+		if czxid != 0 && !node.owns(full, czxid) {
 			unowned = append(unowned, full)
 		}
 	}
+	s.logLook(parent, wanted, len(children), unowned)
+	var refused error
 	for some := range slices.Chunk(unowned, deletedAtOnce) {
-		if err := (&deletion{left: slices.Clone(some), uncertain: true}).attempt(ctx, s); err != nil {
+		switch err := (&deletion{left: slices.Clone(some), uncertain: true}).attempt(ctx, s); {
+		case s.interrupts(ctx, err):
 			return err
-		}
-		for _, full := range some {
-			s.core.cfg.log.Info("deleted a node that nothing owned", zap.String("path", full), logfield.Session(s.id()))
+		case err != nil: // perhaps of one node only
+			refused = err
+		default:
+			s.logDeleted(some)
 		}
 	}
-	s.logLook(parent, wanted, len(children), unowned)
-	return nil
+	return refused
+}
+
+func (s *session) logDeleted(nodes []string) {
+	for _, full := range nodes {
+		s.core.cfg.log.Info("deleted a node that nothing owned", zap.String("path", full), logfield.Session(s.id()))
+	}
 }
 
 // logLook logs which creates were looked for, so that the log explains a node that is left.

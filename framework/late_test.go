@@ -1,10 +1,13 @@
 package framework_test
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"errors"
+	"io"
 	"math"
 	"math/rand/v2"
+	"net"
 	"path"
 	"runtime"
 	"sync/atomic"
@@ -17,9 +20,12 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/internal/znode"
 	"github.com/docent-zk/docent/internal/bridge"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -35,17 +41,24 @@ type detour struct {
 func runDetour(t *testing.T, scenario func(d *detour), opts ...framework.Option) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		d := &detour{t: t, srv: srv, follower: srv.Follower(0)}
-		inOrder := func(int64) int64 { return 0 }
-		var err error
-		servers := d.follower.MemAddr() + "," + srv.MemAddr()
-		d.Client, err = framework.New(servers, append(opts, framework.WithDialer(srv.Client("a").DialContext),
-			framework.WithRandom(inOrder), framework.WithSessionTimeout(20*time.Second),
-			framework.WithRetry(retry.Forever(50*time.Millisecond)))...)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, d.Close()) })
-		require.NoError(t, d.CreateContainers(t.Context(), "/lock"))
+		d.connect(opts...)
 		scenario(d)
 	})
+}
+
+// connect connects the client to the follower.
+func (d *detour) connect(opts ...framework.Option) {
+	inOrder := func(int64) int64 { return 0 }
+	var err error
+	servers := d.follower.MemAddr() + "," + d.srv.MemAddr()
+	d.Client, err = framework.New(servers, append([]framework.Option{
+		framework.WithDialer(d.srv.Client("a").DialContext),
+		framework.WithRandom(inOrder), framework.WithSessionTimeout(20 * time.Second),
+		framework.WithRetry(retry.Forever(50 * time.Millisecond)),
+	}, opts...)...)
+	require.NoError(d.t, err)
+	d.t.Cleanup(func() { require.NoError(d.t, d.Close()) })
+	require.NoError(d.t, d.CreateContainers(d.t.Context(), "/lock"))
 }
 
 // toLeader connects to the ZooKeeper leader, where the waiting request cannot be seen.
@@ -76,6 +89,36 @@ func (d *detour) create(ctx context.Context, opts ...framework.CreateOption) (st
 	return d.Create(ctx, "/lock/n-", nil, append(opts, framework.Protected(), framework.Sequential())...)
 }
 
+// created returns the node of a create that does not wait at the follower, where another one of it waits.
+func (d *detour) created(create func() (string, error)) string {
+	d.follower.HoldRequests()
+	created := make(chan string, 1)
+	go func() {
+		if node, err := create(); err == nil {
+			created <- node
+		}
+	}()
+	time.Sleep(100 * time.Millisecond)
+	d.toLeader()
+	return <-created
+}
+
+// abandon makes n creates that wait at the follower, at the same time, and gives them up.
+func (d *detour) abandon(n int, opts ...framework.CreateOption) {
+	ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
+	defer cancel()
+	errs := make(chan error, n)
+	for range n {
+		go func() {
+			_, err := d.create(ctx, opts...)
+			errs <- err
+		}()
+	}
+	for range n {
+		failed(d.t, <-errs, framework.Unknown, context.DeadlineExceeded)
+	}
+}
+
 func (d *detour) nodes() []string {
 	nodes, err := d.srv.Children("/lock")
 	require.NoError(d.t, err)
@@ -88,10 +131,7 @@ func TestNodeCreatedAfterTheContextHasEndedIsDeleted(t *testing.T) {
 	for _, opts := range lateKinds {
 		runDetour(t, func(d *detour) {
 			d.follower.HoldRequests()
-			ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
-			defer cancel()
-			_, err := d.create(ctx, opts...)
-			failed(d.t, err, framework.Unknown, context.DeadlineExceeded)
+			d.abandon(1, opts...)
 			d.toLeader()
 			require.Empty(d.t, d.nodes())
 			d.toFollower()
@@ -119,17 +159,7 @@ func TestNamedNodeCreatedAfterTheContextHasEndedIsDeleted(t *testing.T) {
 func TestNodeCreatedAfterARepeatedCreateIsDeleted(t *testing.T) {
 	for _, opts := range lateKinds {
 		runDetour(t, func(d *detour) {
-			d.follower.HoldRequests()
-			created := make(chan string, 1)
-			go func() {
-				node, err := d.create(d.t.Context(), opts...)
-				if err == nil {
-					created <- path.Base(node)
-				}
-			}()
-			time.Sleep(100 * time.Millisecond)
-			d.toLeader()
-			node := <-created
+			node := path.Base(d.created(func() (string, error) { return d.create(d.t.Context(), opts...) }))
 			require.Equal(d.t, []string{node}, d.nodes())
 			d.toFollower()
 			require.Equal(d.t, []string{node}, d.nodes())
@@ -137,8 +167,8 @@ func TestNodeCreatedAfterARepeatedCreateIsDeleted(t *testing.T) {
 	}
 }
 
-// A node that is not sequential has one path, and so has one behind the end of its parent's counter. The late
-// create makes it again when its owner has deleted it; until then it fails.
+// A node that is not sequential has one path. So has one behind the end of its parent's counter, and the first
+// one in a parent. The late create makes it again when its owner has deleted it; until then it fails.
 func TestNodeCreatedAfterItsOwnerHasDeletedItIsDeleted(t *testing.T) {
 	named := func(d *detour, opts []framework.CreateOption) (string, error) {
 		return d.Create(d.t.Context(), "/lock/n", nil, append(opts, framework.Protected())...)
@@ -152,32 +182,11 @@ func TestNodeCreatedAfterItsOwnerHasDeletedItIsDeleted(t *testing.T) {
 	}
 }
 
-func TestPathsComeAgainBehindTheEndOfACounter(t *testing.T) {
-	for number, again := range map[int32]bool{
-		0: false, 1: false, math.MaxInt32 - 1: false, math.MaxInt32: true,
-		math.MinInt32: true, math.MinInt32 + 2: true, -1_500_000_000: true, -1: true,
-	} {
-		const node = "/lock/n-"
-		full := fmt.Sprintf("%s%010d", node, number)
-		require.Equal(t, again, framework.ComesAgain(node, full), full)
-	}
-}
-
 func createdAfterItsOwnerHasDeletedIt(t *testing.T, create func(*detour, []framework.CreateOption) (string, error)) {
 	for _, opts := range lateKinds {
 		for _, deleted := range []bool{true, false} {
 			runDetour(t, func(d *detour) {
-				d.follower.HoldRequests()
-				created := make(chan string, 1)
-				go func() {
-					node, err := create(d, opts)
-					if err == nil {
-						created <- node
-					}
-				}()
-				time.Sleep(100 * time.Millisecond)
-				d.toLeader()
-				node := <-created
+				node := d.created(func() (string, error) { return create(d, opts) })
 				if deleted {
 					require.NoError(d.t, d.Delete(d.t.Context(), node, -1))
 				}
@@ -190,6 +199,195 @@ func createdAfterItsOwnerHasDeletedIt(t *testing.T, create func(*detour, []frame
 			})
 		}
 	}
+}
+
+// The counter of a parent that was deleted and created again begins again.
+func TestNodeCreatedInAParentThatWasMadeAgainIsDeleted(t *testing.T) {
+	for name, opts := range lateKinds {
+		runDetour(t, func(d *detour) {
+			node := d.created(func() (string, error) { return d.create(d.t.Context(), opts...) })
+			require.NoError(d.t, d.Delete(d.t.Context(), node, -1))
+			require.NoError(d.t, d.srv.Delete("/lock"))
+			require.NoError(d.t, d.srv.Create("/lock", nil))
+			d.toFollower()
+			require.Empty(d.t, d.nodes(), name)
+		})
+	}
+}
+
+// Another program may use the GUID of a node as it likes.
+func TestNodeThatIsNamedAsTheGUIDIsKept(t *testing.T) {
+	runDetour(t, func(d *detour) {
+		node := path.Base(d.created(func() (string, error) { return d.create(d.t.Context(), framework.Ephemeral()) }))
+		guid, ok := znode.GUIDOf(node)
+		require.True(d.t, ok)
+		_, err := d.Create(d.t.Context(), "/lock/"+guid, nil, framework.Ephemeral())
+		require.NoError(d.t, err)
+		d.toFollower()
+		require.ElementsMatch(d.t, []string{node, guid}, d.nodes())
+	})
+}
+
+// Some late nodes have got children, so they cannot be deleted.
+func TestLateNodesThatStayKeepNoOthers(t *testing.T) {
+	const n, stay = 150, 10 // more than are deleted in one transaction
+	runDetour(t, func(d *detour) {
+		d.follower.HoldRequests()
+		d.abandon(n)
+		d.toLeader()
+		d.srv.Client("a").Drop()
+		time.Sleep(time.Second)
+		d.follower.ReleaseRequests()
+		nodes := d.nodes()
+		require.Len(d.t, nodes, n)
+		for _, node := range nodes[:stay] {
+			require.NoError(d.t, d.srv.Create("/lock/"+node+"/child", nil))
+		}
+		time.Sleep(time.Second)
+		require.ElementsMatch(d.t, nodes[:stay], d.nodes())
+	})
+}
+
+// The next session looks once for all, and not for those that can no longer be created.
+func TestLateNodesAreLookedForTogetherAfterTheSession(t *testing.T) {
+	const n = 100
+	for quiet, looks := range map[time.Duration]int{time.Second: 1, 10 * time.Minute: 0} {
+		runDetour(t, func(d *detour) {
+			first := session(d.t, d.Client).ID()
+			rule := d.srv.On(fault.Match{Op: fault.OpCreate, Client: "a", Times: n}, fault.DropBefore())
+			d.abandon(n)
+			rule.Remove()
+			time.Sleep(quiet)
+			for _, s := range d.srv.Client("a").Sessions() {
+				require.NoError(d.t, s.Expire())
+			}
+			d.srv.ResetCounts()
+			time.Sleep(time.Minute)
+			require.NotEqual(d.t, first, session(d.t, d.Client).ID())
+			require.Equal(d.t, looks, d.srv.Client("a").Requests()[fault.OpGetChildren2], quiet)
+		})
+	}
+}
+
+// The client remembers the names of nodes that may be created late, and not their data.
+func TestLateNodesNeedLittleMemory(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	runDetour(t, func(d *detour) {
+		const n, size = 20, 1_000_000
+		rule := d.srv.On(fault.Match{Op: fault.OpCreate, Client: "a", Times: 2 * n}, fault.DropBefore())
+		before := heap()
+		for range n {
+			require.NoError(d.t, d.WaitConnected(d.t.Context()))
+			ctx, cancel := context.WithTimeout(d.t.Context(), 10*time.Millisecond)
+			_, err := d.Create(ctx, "/lock/n-", make([]byte, size), framework.Protected(), framework.Sequential())
+			failed(d.t, err, framework.Unknown, context.DeadlineExceeded)
+			cancel()
+		}
+		rule.Remove()
+		time.Sleep(time.Minute)
+		require.Less(d.t, heap()-before, int64(n*size/2))
+	})
+}
+
+// The servers hear of a session for as long as the client tries to close it. So its end is later than a timeout
+// after the next session was made.
+func TestNodeOfASessionThatCannotBeClosedIsDeleted(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		d := &detour{t: t, srv: srv, follower: srv.Follower(0)}
+		var cut, onlyFollower atomic.Bool
+		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if cut.Load() || onlyFollower.Load() && addr == srv.MemAddr() {
+				return nil, errors.New("no route")
+			}
+			return srv.Client("a").DialContext(ctx, network, addr)
+		}
+		logged, logs := observer.New(zap.InfoLevel)
+		d.connect(framework.WithDialer(dial), framework.WithLogger(zap.New(logged)))
+		first := session(t, d.Client).ID()
+		d.follower.HoldRequests()
+		d.abandon(1)
+		require.Positive(t, d.follower.Waiting())
+		cut.Store(true)
+		srv.Client("a").Drop()
+		time.Sleep(14 * time.Second) // the client gives the session up
+		cut.Store(false)
+		rule := srv.On(fault.Match{Op: fault.OpCloseSession, Client: "a", Times: 1000}, fault.DropBefore())
+		testzk.Eventually(t, func() bool { return session(t, d.Client).ID() != first }, "there is no next session")
+		onlyFollower.Store(true)
+		closed := func() bool { return logs.FilterMessage("session closed").Len() > 0 }
+		testzk.Eventually(t, closed, "the first session is not given up")
+		time.Sleep(time.Second)
+		rule.Remove()
+		d.follower.ReleaseRequests()
+		time.Sleep(time.Minute)
+		require.Empty(t, d.nodes())
+	})
+}
+
+// The connection ends after a search that has found nothing, and the client comes back to the server where the
+// first request waits. The second request fails because of the first.
+func TestCreateBehindItsOwnLateRequest(t *testing.T) {
+	for _, opts := range lateKinds {
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			d := &detour{t: t, srv: srv, follower: srv.Follower(0)}
+			var searches atomic.Bool
+			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := srv.Client("a").DialContext(ctx, network, addr)
+				return &endsAfterAList{Conn: conn, next: &searches}, err
+			}
+			d.connect(framework.WithDialer(dial))
+			d.follower.HoldRequests()
+			type result struct {
+				node string
+				err  error
+			}
+			created := make(chan result, 1)
+			go func() {
+				node, err := d.Create(t.Context(), "/lock/n", nil, append(opts, framework.Protected())...)
+				created <- result{node, err}
+			}()
+			time.Sleep(100 * time.Millisecond)
+			searches.Store(true)
+			srv.Client("a").Drop()
+			time.Sleep(time.Second)
+			require.False(t, searches.Load(), "it has not searched")
+			d.follower.ReleaseRequests()
+			r := <-created
+			require.NoError(t, r.err)
+			time.Sleep(time.Minute)
+			require.Equal(t, []string{path.Base(r.node)}, d.nodes())
+		})
+	}
+}
+
+// endsAfterAList is a connection that ends with the answer to the next list of /lock, once.
+type endsAfterAList struct {
+	net.Conn
+	next   *atomic.Bool
+	listed atomic.Bool
+	ended  atomic.Bool
+}
+
+func (c *endsAfterAList) Write(b []byte) (int, error) {
+	list := []byte("\x00\x00\x00\x0c\x00\x00\x00\x05/lock") // getChildren2
+	if bytes.Contains(b, list) && c.next.CompareAndSwap(true, false) {
+		c.listed.Store(true)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *endsAfterAList) Read(b []byte) (int, error) {
+	if c.ended.Load() {
+		return 0, io.EOF
+	}
+	n, err := c.Conn.Read(b)
+	c.ended.Store(c.listed.Load())
+	return n, err
 }
 
 // The logger ends the goroutine that looks for late nodes. The next connection looks again.

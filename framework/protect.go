@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework/internal/conn"
@@ -91,7 +92,7 @@ func (c *uncertainCreate) cleanUpLocked() {
 		return
 	}
 	for _, s := range c.lostIn {
-		s.late.add(s, &lateNodes{o: c.o, nodes: c.nodes, owned: c.owned, since: conn.Now()})
+		s.late.add(s, &lateNodes{o: c.o, nodes: namesOf(c.nodes), owned: c.owned, since: conn.Now()})
 	}
 	c.created = slices.DeleteFunc(c.created, func(full string) bool {
 		return full == "" || slices.Contains(c.owned.paths, full)
@@ -101,6 +102,14 @@ func (c *uncertainCreate) cleanUpLocked() {
 		d := &deletion{left: c.created, uncertain: true}
 		c.o.runInBackground(call{name: "delete", path: first, full: first, class: repeatable}, d.attempt)
 	}
+}
+
+// namesOf returns what is needed to find nodes. It leaves out their data.
+func namesOf(nodes []creation) (all []creation) {
+	for _, n := range nodes {
+		all = append(all, creation{full: n.full, flags: n.flags, guid: n.guid, named: n.named})
+	}
+	return all
 }
 
 // protect makes attempts at something that creates all of nodes or none. If one of the nodes is
@@ -119,6 +128,7 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	var mine owned
 	defer func() { creates.end(mine) }() // also after a panic or Goexit in a retry policy or logger
 	var uncertainIn *session             // the session of the last attempt, if its answer was lost
+	var lostIn *session                  // of any attempt whose answer was lost
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
 		if uncertainIn != nil {
 			found, err := s.findAll(ctx, nodes, uncertainIn)
@@ -132,11 +142,18 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 		switch {
 		case err == nil:
 		case abandoned(err):
-			uncertainIn = s
+			uncertainIn, lostIn = s, s
 			creates.abandon()
 		case OutcomeOf(err) == Unknown:
-			uncertainIn = s
+			uncertainIn, lostIn = s, s
 			creates.lostAnswer(s)
+		case errors.Is(err, zk.ErrNodeExists) && lostIn != nil:
+			// The connection has changed after the search, and an earlier attempt was ahead on the new one.
+			found, failed := s.findAll(ctx, nodes, lostIn)
+			if failed != nil || found.paths != nil {
+				uncertainIn, mine.czxid = lostIn, found.czxid
+				return adopt(found.paths), failed
+			}
 		}
 		return result, err
 	})
@@ -257,15 +274,16 @@ func (s *session) awaitClosed(ctx context.Context, other *session) error {
 }
 
 // cleanUpAfter deletes, in the background, protected nodes of an ended session that may outlive it.
-func (o ops) cleanUpAfter(l *lateNodes, uncertainIn *session) {
+func (o ops) cleanUpAfter(all []*lateNodes, uncertainIn *session) {
 	where := o
 	where.bound, where.noCaller = nil, true
-	c := call{name: "cleanup", path: l.path(), full: l.path(), class: repeatable}
+	first := all[0].path()
+	c := call{name: "cleanup", path: first, full: first, class: repeatable}
 	where.runInBackground(c, func(ctx context.Context, s *session) error {
 		if err := s.awaitClosed(ctx, uncertainIn); err != nil {
 			return err
 		}
-		return s.deleteLate(ctx, []*lateNodes{l})
+		return s.deleteLate(ctx, all)
 	})
 }
 

@@ -51,6 +51,24 @@ func TestWatchesAreSetAgainInPortionsByKind(t *testing.T) {
 	require.Equal(t, watches+3, set)
 }
 
+// A read may begin while the watches are set again. On the former connection a persistent watch covered it.
+func TestWatchesOfReadsThatBeginMeanwhileAreSetAgain(t *testing.T) {
+	h := newWatchTable()
+	r := rewatch{set: map[watchKey]bool{}, wanted: func(path string) WatchMode {
+		return map[string]WatchMode{"/tree": WatchTree}[path]
+	}}
+	h.join(watchKey{"/plain", watchData})
+	h.join(watchKey{"/tree", watchChildren})
+	require.Equal(t, []conn.Watches{{Data: []string{"/plain"}}}, h.batches(r.first))
+	for _, path := range []string{"/late", "/tree"} {
+		h.join(watchKey{path, watchData})
+		h.join(watchKey{path, watchChildren})
+	}
+	require.Equal(t, []conn.Watches{{
+		Data: []string{"/late"}, Children: []string{"/tree", "/late"},
+	}}, h.batches(r.last))
+}
+
 func TestAnEndedSessionIsNotTheSourceOfEvents(t *testing.T) {
 	var ws watchers
 	old, current := &session{done: make(chan struct{})}, &session{done: make(chan struct{})}

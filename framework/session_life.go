@@ -79,12 +79,17 @@ func (s *session) close() {
 	s.background.Wait() // holds must end before the servers close the session
 	ctx, cancel := s.closeContext()
 	defer cancel()
-	if !s.conn.EndSession(ctx) {
+	confirmed := s.conn.EndSession(ctx)
+	left := !confirmed && s.id() != 0 && !s.conn.Over()
+	if !confirmed {
 		s.conn.Kill() // otherwise pending requests would wait for answers
 	}
 	s.inflight.Wait()
 	s.conn.Close()
 	s.core.forget(s.conn)
+	if left { // each attempt to end the session may have prolonged it, by a timeout and a tick
+		sleep(s.timeout()*3/2, s.core.ctx.Done(), nil)
+	}
 	close(s.closed)
 	s.late.ended(s)
 	if id := s.id(); id != 0 {

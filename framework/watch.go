@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -78,6 +79,7 @@ type watched struct {
 type watchTable struct {
 	reconnects chan struct{} // one value after a reconnect; the buffer holds one
 	refused    chan struct{} // one value after a busy server has refused a watch; the buffer holds one
+	notSet     atomic.Bool   // it was a one-shot watch
 
 	mu      sync.Mutex
 	entries map[watchKey]*watched
@@ -218,6 +220,12 @@ func (t *watchTable) checkAgain() {
 	case t.refused <- struct{}{}:
 	default:
 	}
+}
+
+// setAgain is checkAgain that sets the one-shot watches again, too.
+func (t *watchTable) setAgain() {
+	t.notSet.Store(true)
+	t.checkAgain()
 }
 
 // join returns the watch for key. With ask the caller must call session.answered when it has read
@@ -417,14 +425,26 @@ func (s *session) answered(key watchKey, w *watched, watch bool, r reading, err 
 // persistent watches take the place of the one-shot watches that they cover, and the others are set
 // behind them.
 func (s *session) rewatchRequests() (all []conn.Request) {
-	behind := func(key watchKey) bool {
-		mode := s.core.watchers.wanted(key.path)
-		return mode != 0 && !mode.covers(key.kind)
-	}
-	all = s.setWatches(func(key watchKey) bool { return !behind(key) })
+	r := rewatch{s.core.watchers.wanted, map[watchKey]bool{}}
+	all = s.setWatches(r.first)
 	all = append(all, s.persistentRequests()...)
-	return append(all, s.setWatches(behind)...)
+	return append(all, s.setWatches(r.last)...)
 }
+
+// rewatch chooses the one-shot watches that are set before the persistent watches, and behind them.
+type rewatch struct {
+	wanted func(path string) WatchMode
+	set    map[watchKey]bool // those that were chosen first
+}
+
+func (r rewatch) first(key watchKey) bool {
+	mode := r.wanted(key.path)
+	r.set[key] = mode == 0 || mode.covers(key.kind)
+	return r.set[key]
+}
+
+// last chooses the others, and those of reads that have begun meanwhile.
+func (r rewatch) last(key watchKey) bool { return !r.set[key] && !r.wanted(key.path).covers(key.kind) }
 
 func (s *session) setWatches(chosen func(watchKey) bool) (all []conn.Request) {
 	for _, some := range s.watches.batches(chosen) {
@@ -461,6 +481,7 @@ func (s *session) verifyWatches() {
 			s.settle(path)
 		}
 		pause := verifyInterval
+		renew = s.watches.notSet.Swap(false) || renew
 		if s.verifyAll(renew) {
 			renew = false
 		} else {
