@@ -56,6 +56,9 @@ type cycle struct {
 // generation is complete is not counted, and the others wait for another one. They do not fail:
 // there is no broken barrier.
 //
+// If another client deletes a party's node, and the party hears of it only when two more generations have
+// passed, it returns the number of its generation, as if it had been counted.
+//
 // Await fails when ctx ends; with framework.ErrClosed when the client is closed; with ErrParties if
 // the barrier was created for another n; with ErrNodeDeleted if another client deletes the party's
 // node or that of the barrier; with framework.ErrTooLarge if the nodes of n parties do not fit into one
@@ -108,6 +111,7 @@ type party struct {
 	barrier    int64 // the czxid of the barrier's node
 	id         string
 	created    bool // false: the answer was lost
+	deleted    bool // by a request of its own, perhaps
 }
 
 func (p *party) own() string { return p.child(p.prefix() + p.id) }
@@ -325,6 +329,7 @@ func (p *party) withdraw(caller context.Context, reason error) error {
 func (p *party) takeBack(ctx context.Context, missed bool) (counted bool, err error) {
 	err = p.client.DeleteGuaranteed(ctx, p.own())
 	gone := ctxerr.Answered(ctx, err, zk.ErrNoNode)
+	p.deleted = p.deleted || !gone
 	if err != nil && !gone || missed {
 		return false, unless(gone, err)
 	}
@@ -343,7 +348,7 @@ func (p *party) takeBack(ctx context.Context, missed bool) (counted bool, err er
 		return false, nil
 	case now.Generation == p.generation+1:
 		return slices.Contains(now.Passed, p.id), nil
-	case gone && p.created && p.session.Err() == nil:
+	case !p.deleted && p.created && p.session.Err() == nil:
 		return true, nil
 	}
 	return false, errUncertain

@@ -187,6 +187,27 @@ func TestPartyThatWasNeverThereDoesNotPass(t *testing.T) {
 	})
 }
 
+// A party gives up and deletes its node. It loses its connection before it learns that it was not counted, and
+// the others pass more generations meanwhile. Its second request finds no node.
+func TestPartyThatHasDeletedItsNodeDoesNotPass(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		others := clients(t, srv, 2)
+		c := client(t, srv, "a", framework.WithRetry(retry.Never()))
+		first := await(t, newCyclic(t, c, path, 2))
+		settle()
+		read := srv.On(fault.Match{Client: "a", Op: fault.OpGetData, Path: path}, fault.DropBefore())
+		first.cancel()
+		require.NoError(t, read.Wait(testzk.Context(t)))
+		srv.Client("a").Cut()
+		for range 3 {
+			returned(parties(t, others, 2))
+		}
+		srv.Client("a").Heal()
+		first.fails(context.Canceled)
+		requireCycle(t, srv, 2, 3)
+	})
+}
+
 func TestOutcomeOfAnAwaitWithoutAConnectionIsUnknown(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		b := newCyclic(t, client(t, srv, "a"), path, 2)
