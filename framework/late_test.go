@@ -103,14 +103,18 @@ func (d *detour) created(create func() (string, error)) string {
 	return <-created
 }
 
-// abandon makes n creates that wait at the follower, at the same time, and gives them up.
-func (d *detour) abandon(n int, opts ...framework.CreateOption) {
+// abandon makes n creates that get no answer, at the same time, and gives them up.
+func (d *detour) abandon(n int, opts ...framework.CreateOption) { d.abandonLarge(n, 0, opts...) }
+
+// abandonLarge is abandon for nodes with data.
+func (d *detour) abandonLarge(n, size int, opts ...framework.CreateOption) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
 	defer cancel()
+	opts = append(opts, framework.Protected(), framework.Sequential())
 	errs := make(chan error, n)
 	for range n {
 		go func() {
-			_, err := d.create(ctx, opts...)
+			_, err := d.Create(ctx, "/lock/n-", make([]byte, size), opts...)
 			errs <- err
 		}()
 	}
@@ -279,16 +283,10 @@ func TestLateNodesNeedLittleMemory(t *testing.T) {
 	}
 	runDetour(t, func(d *detour) {
 		const n, size = 20, 1_000_000
-		rule := d.srv.On(fault.Match{Op: fault.OpCreate, Client: "a", Times: 2 * n}, fault.DropBefore())
+		d.srv.On(fault.Match{Op: fault.OpCreate, Client: "a", Times: n * n}, fault.DropBefore())
 		before := heap()
-		for range n {
-			require.NoError(d.t, d.WaitConnected(d.t.Context()))
-			ctx, cancel := context.WithTimeout(d.t.Context(), 10*time.Millisecond)
-			_, err := d.Create(ctx, "/lock/n-", make([]byte, size), framework.Protected(), framework.Sequential())
-			failed(d.t, err, framework.Unknown, context.DeadlineExceeded)
-			cancel()
-		}
-		rule.Remove()
+		d.abandonLarge(n, size)
+		d.srv.ResetFaults()
 		time.Sleep(time.Minute)
 		require.Less(d.t, heap()-before, int64(n*size/2))
 	})

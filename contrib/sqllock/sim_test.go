@@ -1098,7 +1098,9 @@ func TestHoldEndsSoonAfterARefusedRenewal(t *testing.T) {
 	inMemory(t, func(t *testing.T, m *memory) {
 		c, _ := m.client(func(t table) table { return speechless{t} })
 		hold := mustAcquire(t, lockOf(t, c))
+		m.mu.Lock()
 		m.rows["lock"].owner = ""
+		m.mu.Unlock()
 		began := time.Now()
 		<-hold.Done()
 		require.LessOrEqual(t, time.Since(began), testLease/3+testLease/10)
