@@ -324,6 +324,52 @@ var defects = []defect{
 		says: "2147483647",
 	},
 	{
+		name: "late-node-in-a-parent-made-again", found: attacked, commit: "c8baca3",
+		text: "A create that was applied a second time left a node that nothing owned, if its directory had been " +
+			"deleted and created again.",
+		folder: "framework", tests: "^TestNodeCreatedInAParentThatWasMadeAgainIsDeleted$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
+		name: "late-node-of-a-session-not-closed", found: attacked, commit: "c8baca3",
+		text: "A late create left a node that nothing owned, if no server had confirmed the end of its session: " +
+			"the attempts to end it had prolonged it.",
+		folder: "framework", tests: "^TestNodeOfASessionThatCannotBeClosedIsDeleted$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
+		name: "create-behind-its-own-request", found: attacked, commit: "c8baca3",
+		text:   "A create failed because its node existed, which an earlier request of its own had made.",
+		folder: "framework", tests: "^TestCreateBehindItsOwnLateRequest$",
+		says: "node already exists",
+	},
+	{
+		name: "node-named-as-a-guid", found: attacked, commit: "c8baca3",
+		text:   "The search for late nodes deleted a node of the caller whose whole name was the GUID of another.",
+		folder: "framework", tests: "^TestNodeThatIsNamedAsTheGUIDIsKept$",
+		says: "elements differ",
+	},
+	{
+		name: "late-node-that-stays", found: attacked, commit: "c8baca3",
+		text:   "A late node that could not be deleted kept others from being deleted until the next reconnect.",
+		folder: "framework", tests: "^TestLateNodesThatStayKeepNoOthers$",
+		says: "elements differ",
+	},
+	{
+		name: "refused-one-shot-watch", found: attacked, commit: "c8baca3",
+		text: "A one-shot watch was not set again if a busy server refused the read behind the end of a " +
+			"persistent watch.",
+		folder: "framework", tests: "^TestRefusedOneShotWatchBehindARemovalIsRepeated$",
+		says: "the change was not told",
+	},
+	{
+		name: "party-that-has-deleted-its-node", found: simulated, commit: "08a3b5f",
+		text: "A party of a cyclic barrier that had deleted its own node passed without being counted, if the " +
+			"others were two generations further.",
+		folder: "recipes/barrier", tests: "^TestPartyThatHasDeletedItsNodeDoesNotPass$",
+		says: "An error is expected",
+	},
+	{
 		name: "removal-on-the-next-connection", found: attacked, commit: "71ff0d2",
 		text: "The end of a persistent watch that was decided on one connection removed a watch on the next one, " +
 			"whose events were lost.",
