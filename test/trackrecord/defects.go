@@ -367,7 +367,7 @@ var defects = []defect{
 		text: "A party of a cyclic barrier that had deleted its own node passed without being counted, if the " +
 			"others were two generations further.",
 		folder: "recipes/barrier", tests: "^TestPartyThatHasDeletedItsNodeDoesNotPass$",
-		says: "An error is expected",
+		says: "in chain but got nil",
 	},
 	{
 		name: "removal-on-the-next-connection", found: attacked, commit: "71ff0d2",
