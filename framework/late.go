@@ -199,16 +199,6 @@ type lateNode struct {
 	of *lateNodes
 }
 
-// owns reports whether the caller got the node that was created by the transaction czxid. A path does not
-// tell it. When the caller has deleted its node, another create makes the same path if that has no number, if
-// the parent's counter has ended, or if the parent was deleted and created again.
-func (n lateNode) owns(full string, czxid int64) bool {
-	if n.of.owned.czxid == 0 {
-		return slices.Contains(n.of.owned.paths, full)
-	}
-	return czxid == n.of.owned.czxid
-}
-
 // deleteLate deletes the nodes that exist and that their callers did not get, one parent after
 // another. It returns only an error that may pass, or the end of the session or the client.
 func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
@@ -271,7 +261,10 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 			return err
 		}
 		s.logCleanupFailure(full, err)
-		if czxid != 0 && !node.owns(full, czxid) {
+		// The path does not tell whether the caller got the node. When it has deleted its own, another create
+		// makes the same path if that has no number, if the parent's counter has ended, or if the parent was
+		// deleted and created again.
+		if czxid != 0 && czxid != node.of.owned.czxid {
 			unowned = append(unowned, full)
 		}
 	}

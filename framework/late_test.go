@@ -10,6 +10,7 @@ import (
 	"net"
 	"path"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,11 +40,15 @@ type detour struct {
 }
 
 func runDetour(t *testing.T, scenario func(d *detour), opts ...framework.Option) {
+	runDetourOn(t, zktest.V39, scenario, opts...)
+}
+
+func runDetourOn(t *testing.T, version zktest.Compat, scenario func(d *detour), opts ...framework.Option) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		d := &detour{t: t, srv: srv, follower: srv.Follower(0)}
 		d.connect(opts...)
 		scenario(d)
-	})
+	}, zktest.WithCompat(version))
 }
 
 // connect connects the client to the follower.
@@ -78,7 +83,7 @@ func (d *detour) toFollower() {
 	time.Sleep(time.Second)
 	late := 0
 	for _, e := range d.srv.Trace().Entries[before:] {
-		if e.What == "create" {
+		if e.What == "create" || e.What == "multi" && strings.HasSuffix(e.Path, "-n-") {
 			late++
 		}
 	}
@@ -216,6 +221,36 @@ func TestNodeCreatedInAParentThatWasMadeAgainIsDeleted(t *testing.T) {
 			d.toFollower()
 			require.Empty(d.t, d.nodes(), name)
 		})
+	}
+}
+
+// Answers to transactions differ between versions.
+func TestNodeOfATransactionInAParentThatWasMadeAgainIsDeleted(t *testing.T) {
+	for name, version := range compats {
+		for _, deleted := range []bool{true, false} {
+			runDetourOn(t, version, func(d *detour) {
+				node := d.created(func() (string, error) {
+					op := framework.CreateOp("/lock/n-", nil, framework.Protected(), framework.Sequential())
+					results, err := d.Multi(d.t.Context(), op)
+					if err != nil {
+						return "", err
+					}
+					return results[0].Path, nil
+				})
+				time.Sleep(time.Second) // the client has looked
+				if deleted {
+					require.NoError(d.t, d.Delete(d.t.Context(), node, -1))
+					require.NoError(d.t, d.srv.Delete("/lock"))
+					require.NoError(d.t, d.srv.Create("/lock", nil))
+				}
+				d.toFollower()
+				if deleted {
+					require.Empty(d.t, d.nodes(), name)
+				} else {
+					require.Equal(d.t, []string{path.Base(node)}, d.nodes(), name)
+				}
+			})
+		}
 	}
 }
 
