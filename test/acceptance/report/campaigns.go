@@ -53,6 +53,10 @@ var campaigns = []campaign{
 		date: "2026-11-29", commit: "56bb7bb", command: "make swarm SEEDS=153200 FROM=670300", seeds: 153_200,
 		says: "92,261,478 requests, 2,615,169 holds, 2,342,882 simulated faults",
 	},
+	{
+		date: "2026-11-29", commit: "f3f8703", command: "make swarm SEEDS=63600 FROM=514100", seeds: 63_600,
+		says: "38,323,434 requests, 1,074,233 holds, 982,339 simulated faults",
+	},
 }
 
 const campaignText = `
