@@ -252,11 +252,6 @@ func (c *Client) after(limit time.Duration, begun, end time.Time) time.Duration 
 	return max(c.limit(), min(2*c.limit(), time.Until(end)-c.limit()))
 }
 
-// one makes one request.
-func (c *Client) one(ctx context.Context, fn func(ctx context.Context) error) error {
-	return within(ctx, c.limit(), fn)
-}
-
 // listenOn receives notifications.
 func (c *Client) listenOn() {
 	for c.ctx.Err() == nil {

@@ -65,24 +65,27 @@ func onDriver(t *testing.T, s scripted, test func(t *testing.T, c *Client)) {
 	})
 }
 
-// freeRow is the row of a free lock, and has all columns that a read may have.
-func freeRow() []driver.Value { return []driver.Value{int64(1), "", int64(0), time.Now().UnixMicro()} }
-
-// The release has changed no row, so another client has had the lock. Only why is not known.
-func TestReleaseOfALostHoldWhoseReadFails(t *testing.T) {
-	var lost atomic.Bool
-	answer := func(_ context.Context, text string) (int64, []driver.Value, error) {
+// losing is a driver that applies all statements, and whose reads find a row. Once lost is set, no statement
+// changes anything, and reads fail.
+func losing(lost *atomic.Bool, found func() []driver.Value) scripted {
+	return func(_ context.Context, text string) (int64, []driver.Value, error) {
 		switch read := strings.HasPrefix(text, "SELECT"); {
 		case lost.Load() && read:
 			return 0, nil, errFault
 		case lost.Load():
 			return 0, nil, nil
 		case read:
-			return 0, freeRow(), nil
+			return 0, found(), nil
 		}
 		return 1, nil, nil
 	}
-	onDriver(t, answer, func(t *testing.T, c *Client) {
+}
+
+// The release has changed no row, so another client has had the lock. Only why is not known.
+func TestReleaseOfALostHoldWhoseReadFails(t *testing.T) {
+	var lost atomic.Bool
+	free := func() []driver.Value { return []driver.Value{int64(1), "", int64(0), time.Now().UnixMicro()} }
+	onDriver(t, losing(&lost, free), func(t *testing.T, c *Client) {
 		hold := mustAcquire(t, lockOf(t, c))
 		lost.Store(true)
 		require.ErrorIs(t, hold.Release(), recipes.ErrForeignLost)
@@ -91,21 +94,9 @@ func TestReleaseOfALostHoldWhoseReadFails(t *testing.T) {
 
 func TestReleaseOfALostKeyLockWhoseReadFails(t *testing.T) {
 	var lost atomic.Bool
-	var holder atomic.Value
-	answer := func(_ context.Context, text string) (int64, []driver.Value, error) {
-		switch read := strings.HasPrefix(text, "SELECT"); {
-		case lost.Load() && read:
-			return 0, nil, errFault
-		case lost.Load():
-			return 0, nil, nil
-		case read:
-			return 0, []driver.Value{holder.Load(), int64(1e7)}, nil
-		}
-		return 1, nil, nil
-	}
-	onDriver(t, answer, func(t *testing.T, c *Client) {
+	mine := func() []driver.Value { return []driver.Value{"me", int64(1e7)} }
+	onDriver(t, losing(&lost, mine), func(t *testing.T, c *Client) {
 		g := &grant{c: c, table: c.keys, request: request{name: "lock", owner: "me"}}
-		holder.Store("me")
 		left, err := c.keys.renew(t.Context(), g.request)
 		require.NoError(t, err)
 		require.Equal(t, 10*time.Second, left)
@@ -114,27 +105,46 @@ func TestReleaseOfALostKeyLockWhoseReadFails(t *testing.T) {
 	})
 }
 
+// muted is a driver that says yes to all statements. Once mute is set, each ends as silence does.
+func muted(mute *atomic.Bool, silence func(ctx context.Context) error) scripted {
+	return func(ctx context.Context, _ string) (int64, []driver.Value, error) {
+		if mute.Load() {
+			return 0, nil, silence(ctx)
+		}
+		return 1, []driver.Value{true}, nil
+	}
+}
+
+// noAnswer lasts until the request ends.
+func noAnswer(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// duringARenewal returns a hold of a session, whose renewal gets no answer.
+func duringARenewal(t *testing.T, c *Client, mute *atomic.Bool) *recipes.Hold {
+	t.Helper()
+	hold := mustAcquire(t, sessionOf(t, c))
+	mute.Store(true)
+	time.Sleep(DefaultTTL / 3)
+	synctest.Wait()
+	return hold
+}
+
 // A release waits for a renewal that gets no answer. The release is never sent, and the database may have
 // the lock until it learns that the connection has ended.
 func TestReleaseOfASessionThatIsNeverSent(t *testing.T) {
 	var mute atomic.Bool
 	var unlocks atomic.Int32
-	answer := func(ctx context.Context, text string) (int64, []driver.Value, error) {
+	answer := muted(&mute, noAnswer)
+	counted := func(ctx context.Context, text string) (int64, []driver.Value, error) {
 		if strings.Contains(text, "pg_advisory_unlock") {
 			unlocks.Add(1)
 		}
-		if mute.Load() {
-			<-ctx.Done()
-			return 0, nil, ctx.Err()
-		}
-		return 1, []driver.Value{true}, nil
+		return answer(ctx, text)
 	}
-	onDriver(t, answer, func(t *testing.T, c *Client) {
-		hold := mustAcquire(t, sessionOf(t, c))
-		mute.Store(true)
-		time.Sleep(DefaultTTL / 3)
-		synctest.Wait() // the renewal is under way
-		err := hold.Release()
+	onDriver(t, counted, func(t *testing.T, c *Client) {
+		err := duringARenewal(t, c, &mute).Release()
 		require.ErrorIs(t, err, recipes.ErrReleasePending)
 		require.NotErrorIs(t, err, recipes.ErrForeignLost)
 		require.Zero(t, unlocks.Load())
@@ -144,14 +154,11 @@ func TestReleaseOfASessionThatIsNeverSent(t *testing.T) {
 // The driver ends a request by a timer of its own. That is no answer.
 func TestReleaseOfASessionThatADriverEnds(t *testing.T) {
 	var mute atomic.Bool
-	answer := func(context.Context, string) (int64, []driver.Value, error) {
-		if mute.Load() {
-			time.Sleep(100 * time.Millisecond)
-			return 0, nil, os.ErrDeadlineExceeded
-		}
-		return 1, []driver.Value{true}, nil
+	timer := func(context.Context) error {
+		time.Sleep(100 * time.Millisecond)
+		return os.ErrDeadlineExceeded
 	}
-	onDriver(t, answer, func(t *testing.T, c *Client) {
+	onDriver(t, muted(&mute, timer), func(t *testing.T, c *Client) {
 		hold := mustAcquire(t, sessionOf(t, c))
 		mute.Store(true)
 		err := hold.Release()
@@ -163,18 +170,8 @@ func TestReleaseOfASessionThatADriverEnds(t *testing.T) {
 // The client is closed while a release waits for a renewal.
 func TestCloseDuringAReleaseOfASession(t *testing.T) {
 	var mute atomic.Bool
-	answer := func(ctx context.Context, _ string) (int64, []driver.Value, error) {
-		if mute.Load() {
-			<-ctx.Done()
-			return 0, nil, ctx.Err()
-		}
-		return 1, []driver.Value{true}, nil
-	}
-	onDriver(t, answer, func(t *testing.T, c *Client) {
-		hold := mustAcquire(t, sessionOf(t, c))
-		mute.Store(true)
-		time.Sleep(DefaultTTL / 3)
-		synctest.Wait() // the renewal is under way
+	onDriver(t, muted(&mute, noAnswer), func(t *testing.T, c *Client) {
+		hold := duringARenewal(t, c, &mute)
 		released := make(chan error, 1)
 		go func() { released <- hold.Release() }()
 		<-hold.Done()

@@ -203,6 +203,11 @@ func (t *keys) renew(ctx context.Context, q request) (time.Duration, error) {
 
 func (t *keys) why(ctx context.Context, q request) error {
 	r, err := t.read(ctx, q)
+	return r.differsFromKey(q, err)
+}
+
+// differsFromKey is row.differs for a KeyLock.
+func (r row) differsFromKey(q request, err error) error {
 	switch {
 	case err != nil:
 		return errChanged
@@ -220,13 +225,10 @@ func (t *keys) release(ctx context.Context, q request) error {
 		return err
 	}
 	r, err := t.read(ctx, q)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w: %w", recipes.ErrForeignLost, errChanged)
-	case r.owner == "":
+	if err == nil && r.owner == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, t.why(ctx, q))
+	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, r.differsFromKey(q, err))
 }
 
 func (t *keys) undo(ctx context.Context, q request) error {

@@ -28,9 +28,10 @@ import (
 // cut off loses the lock after the lease, and no settings of TCP keepalive are needed. Limits of a
 // statement's time do not apply to the connection in PostgreSQL. In MySQL the limit of a statement,
 // max_statement_time of MariaDB, and readTimeout of a driver must be longer than half of the lease, or
-// waiters fail. The hold asks on
-// the connection at a third of the lease whether that still has the lock. It ends by a local deadline,
-// as holds of Lock, which is before the lease.
+// waiters fail.
+//
+// The hold asks on the connection at a third of the lease whether that still has the lock. It ends by a
+// local deadline, as holds of Lock, which is before the lease.
 //
 // A connection that ends before the hold is told of that at the next of these requests only. Meanwhile
 // another client may have the lock. That is so if the server is restarted or an operator ends the

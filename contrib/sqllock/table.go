@@ -173,13 +173,10 @@ func (t *rows) release(ctx context.Context, q request) error {
 		return err
 	}
 	r, err := t.read(ctx, q)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w: %w", recipes.ErrForeignLost, errChanged)
-	case r.there && r.fence == q.next && r.owner == "": // it was released before
+	if err == nil && r.there && r.fence == q.next && r.owner == "" { // it was released before
 		return nil
 	}
-	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, r.differs(q))
+	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, r.differs(q, err))
 }
 
 func (t *rows) undo(ctx context.Context, q request) error {
@@ -193,15 +190,14 @@ func (t *rows) tokenOf(q request) int64 { return q.next }
 // why reads the row again.
 func (t *rows) why(ctx context.Context, q request) error {
 	r, err := t.read(ctx, q)
-	if err != nil {
-		return errChanged
-	}
-	return r.differs(q)
+	return r.differs(q, err)
 }
 
-// differs returns in what the row is no longer that of a grant.
-func (r row) differs(q request) error {
+// differs returns in what the row is no longer that of a grant. err is the error of the read.
+func (r row) differs(q request, err error) error {
 	switch {
+	case err != nil:
+		return errChanged
 	case !r.there:
 		return errors.New("its row was deleted")
 	case r.fence != q.next:

@@ -75,7 +75,7 @@ func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
 // it would wait for the insert of the transaction. If it fails, they do.
 func (l *Lock) insertBefore(ctx context.Context) {
 	d, q := l.e.c.rows, request{name: l.e.name}
-	_ = l.e.c.one(ctx, func(ctx context.Context) error {
+	_ = within(ctx, l.e.c.limit(), func(ctx context.Context) error {
 		if r, err := d.read(ctx, q); err != nil || r.there {
 			return err
 		}
