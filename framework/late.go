@@ -31,7 +31,7 @@ const lateTimeout = 5 * time.Minute
 // lateNodes are the nodes of a transaction that may be applied late or twice.
 type lateNodes struct {
 	o     ops
-	nodes []creation
+	nodes []creation // the protected ones: see namesOf
 	owned owned
 	since conn.Stamp
 	due   bool // to be looked for on the current connection
@@ -100,7 +100,7 @@ func (n *lateNodes) over() bool { return !n.due && n.since.Elapsed() >= lateTime
 
 // outlive reports whether one of the nodes outlives its session.
 func (n *lateNodes) outlive() bool {
-	return slices.ContainsFunc(n.nodes, func(c creation) bool { return c.guid != "" && !c.ephemeral() })
+	return slices.ContainsFunc(n.nodes, func(c creation) bool { return !c.ephemeral() })
 }
 
 func (l *late) startLocked(s *session) {
@@ -188,10 +188,8 @@ func (l *late) markDue(due []*lateNodes) {
 	}
 }
 
-// path returns the path of the first protected node, without the sequence number.
-func (n *lateNodes) path() string {
-	return n.nodes[slices.IndexFunc(n.nodes, func(c creation) bool { return c.guid != "" })].full
-}
+// path returns the path of the first node, without the sequence number.
+func (n *lateNodes) path() string { return n.nodes[0].full }
 
 // lateNode is a protected node that may be created late.
 type lateNode struct {
@@ -205,9 +203,6 @@ func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
 	parents := map[string]map[string]lateNode{} // by parent and GUID, or name
 	for _, n := range all {
 		for _, c := range n.nodes {
-			if c.guid == "" {
-				continue
-			}
 			parent := znode.Parent(c.full)
 			if parents[parent] == nil {
 				parents[parent] = map[string]lateNode{}

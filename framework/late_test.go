@@ -199,34 +199,46 @@ func createdAfterItsOwnerHasDeletedIt(t *testing.T, create func(*detour, []frame
 				if deleted {
 					require.NoError(d.t, d.Delete(d.t.Context(), node, -1))
 				}
-				d.toFollower()
-				if deleted {
-					require.Empty(d.t, d.nodes())
-				} else {
-					require.Equal(d.t, []string{path.Base(node)}, d.nodes())
-				}
+				d.requireOnly(node, deleted)
 			})
 		}
 	}
 }
 
+// requireOnly lets the waiting request be carried out. Then there is the node of the caller only, or none if
+// the caller has deleted it.
+func (d *detour) requireOnly(node string, deleted bool) {
+	d.t.Helper()
+	d.toFollower()
+	if deleted {
+		require.Empty(d.t, d.nodes())
+	} else {
+		require.Equal(d.t, []string{path.Base(node)}, d.nodes())
+	}
+}
+
+// deleteWithParent deletes the caller's node, and then the parent, which is created again.
+func (d *detour) deleteWithParent(node string) {
+	d.t.Helper()
+	require.NoError(d.t, d.Delete(d.t.Context(), node, -1))
+	require.NoError(d.t, d.srv.Delete("/lock"))
+	require.NoError(d.t, d.srv.Create("/lock", nil))
+}
+
 // The counter of a parent that was deleted and created again begins again.
 func TestNodeCreatedInAParentThatWasMadeAgainIsDeleted(t *testing.T) {
-	for name, opts := range lateKinds {
+	for _, opts := range lateKinds {
 		runDetour(t, func(d *detour) {
 			node := d.created(func() (string, error) { return d.create(d.t.Context(), opts...) })
-			require.NoError(d.t, d.Delete(d.t.Context(), node, -1))
-			require.NoError(d.t, d.srv.Delete("/lock"))
-			require.NoError(d.t, d.srv.Create("/lock", nil))
-			d.toFollower()
-			require.Empty(d.t, d.nodes(), name)
+			d.deleteWithParent(node)
+			d.requireOnly(node, true)
 		})
 	}
 }
 
 // Answers to transactions differ between versions.
 func TestNodeOfATransactionInAParentThatWasMadeAgainIsDeleted(t *testing.T) {
-	for name, version := range compats {
+	for _, version := range compats {
 		for _, deleted := range []bool{true, false} {
 			runDetourOn(t, version, func(d *detour) {
 				node := d.created(func() (string, error) {
@@ -239,16 +251,9 @@ func TestNodeOfATransactionInAParentThatWasMadeAgainIsDeleted(t *testing.T) {
 				})
 				time.Sleep(time.Second) // the client has looked
 				if deleted {
-					require.NoError(d.t, d.Delete(d.t.Context(), node, -1))
-					require.NoError(d.t, d.srv.Delete("/lock"))
-					require.NoError(d.t, d.srv.Create("/lock", nil))
+					d.deleteWithParent(node)
 				}
-				d.toFollower()
-				if deleted {
-					require.Empty(d.t, d.nodes(), name)
-				} else {
-					require.Equal(d.t, []string{path.Base(node)}, d.nodes(), name)
-				}
+				d.requireOnly(node, deleted)
 			})
 		}
 	}

@@ -104,10 +104,12 @@ func (c *uncertainCreate) cleanUpLocked() {
 	}
 }
 
-// namesOf returns what is needed to find nodes. It leaves out their data.
+// namesOf returns what is needed to find the protected nodes. It leaves out their data.
 func namesOf(nodes []creation) (all []creation) {
 	for _, n := range nodes {
-		all = append(all, creation{full: n.full, flags: n.flags, guid: n.guid, named: n.named})
+		if n.guid != "" {
+			all = append(all, creation{full: n.full, flags: n.flags, guid: n.guid, named: n.named})
+		}
 	}
 	return all
 }
@@ -127,32 +129,35 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	creates := &uncertainCreate{o: o, nodes: nodes}
 	var mine owned
 	defer func() { creates.end(mine) }() // also after a panic or Goexit in a retry policy or logger
-	var uncertainIn *session             // the session of the last attempt, if its answer was lost
-	var lostIn *session                  // of any attempt whose answer was lost
+	var lostIn *session                  // of the last attempt whose answer was lost
+	uncertain := false                   // nothing was looked for since then
+	find := func(ctx context.Context, s *session) (result T, ended bool, err error) {
+		found, err := s.findAll(ctx, nodes, lostIn)
+		if uncertain = err != nil; err != nil || found.paths == nil {
+			return result, err != nil, err
+		}
+		mine.czxid = found.czxid
+		return adopt(found.paths), true, nil
+	}
 	result, err := run(ctx, o, c, func(ctx context.Context, s *session) (T, error) {
-		if uncertainIn != nil {
-			found, err := s.findAll(ctx, nodes, uncertainIn)
-			if err != nil || found.paths != nil {
-				mine.czxid = found.czxid
-				return adopt(found.paths), err
+		if uncertain {
+			if result, ended, err := find(ctx, s); ended {
+				return result, err
 			}
 		}
-		uncertainIn = nil
 		result, err := attempt(ctx, s, func(late T, err error) { creates.answered(s, nodesOf(late).paths, err) })
 		switch {
 		case err == nil:
 		case abandoned(err):
-			uncertainIn, lostIn = s, s
+			lostIn, uncertain = s, true
 			creates.abandon()
 		case OutcomeOf(err) == Unknown:
-			uncertainIn, lostIn = s, s
+			lostIn, uncertain = s, true
 			creates.lostAnswer(s)
 		case errors.Is(err, zk.ErrNodeExists) && lostIn != nil:
 			// The connection has changed after the search, and an earlier attempt was ahead on the new one.
-			found, failed := s.findAll(ctx, nodes, lostIn)
-			if failed != nil || found.paths != nil {
-				uncertainIn, mine.czxid = lostIn, found.czxid
-				return adopt(found.paths), failed
+			if found, ended, failed := find(ctx, s); ended {
+				return found, failed
 			}
 		}
 		return result, err
