@@ -67,6 +67,7 @@ type nodeLog struct {
 	mu     sync.Mutex
 	counts map[zk.EventType]int
 	nodes  map[string]*framework.PersistentWatch // of nodes that are not known to be deleted
+	busy   int                                   // callbacks that make requests
 }
 
 // follow watches the nodes of a lock together, and each on its own.
@@ -79,11 +80,14 @@ func (l *nodeLog) follow(t *testing.T, c *framework.Client, path string) {
 		if l.add(e.Type); e.Type != zk.EventNodeCreated {
 			return
 		}
+		defer l.leave()
 		w, err := c.AddWatch(context.Background(), e.Path, framework.WatchNode, func(e framework.WatchEvent) {
 			switch e.Type {
 			case zk.EventNodeDeleted:
 				l.deleted(e.Path)
 			case zk.EventNotWatching: // the lock read the node while the watch was being set
+				l.enter()
+				defer l.leave()
 				l.check(t, c, e.Path)
 			}
 		})
@@ -120,10 +124,25 @@ func (l *nodeLog) deleted(path string) {
 	}
 }
 
+// add counts an event. After the creation of a node leave must be called.
 func (l *nodeLog) add(kind zk.EventType) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.counts[kind]++
+	if l.counts[kind]++; kind == zk.EventNodeCreated {
+		l.busy++
+	}
+}
+
+func (l *nodeLog) enter() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy++
+}
+
+func (l *nodeLog) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy--
 }
 
 func (l *nodeLog) count(kind zk.EventType) int {
@@ -132,8 +151,9 @@ func (l *nodeLog) count(kind zk.EventType) int {
 	return l.counts[kind]
 }
 
+// left returns how many nodes and callbacks have not ended.
 func (l *nodeLog) left() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.nodes)
+	return len(l.nodes) + l.busy
 }
