@@ -123,13 +123,15 @@ func (m *link) dial(ctx context.Context) error {
 	if !m.isClosed() {
 		return nil
 	}
-	select {
-	case <-time.After(m.connect):
-		m.setClosed(false)
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	if m.connect > 0 { // timers without a wait in two goroutines of one bubble crash the race detector
+		select {
+		case <-time.After(m.connect):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	m.setClosed(false)
+	return nil
 }
 
 func (m *link) isClosed() bool {
@@ -181,7 +183,8 @@ func (m *link) insert(ctx context.Context, name string) error {
 	})
 }
 
-func (m *link) acquire(ctx context.Context, q request) (left time.Duration, _ error) {
+func (m *link) acquire(ctx context.Context, q request) (time.Duration, error) {
+	var left time.Duration
 	err := m.request(ctx, func() {
 		one, now := m.rows[q.name], m.nowLocked()
 		if one == nil || one.fence != q.seen || one.owner != "" && one.until.After(now) {
@@ -196,17 +199,24 @@ func (m *link) acquire(ctx context.Context, q request) (left time.Duration, _ er
 		one.owner, one.fence = q.owner, q.next
 		left = m.extend(one, now)
 	})
-	return m.leased(left, err)
+	if err != nil {
+		return 0, err // a request that arrives late may yet write left
+	}
+	return left, nil
 }
 
-func (m *link) renew(ctx context.Context, q request) (left time.Duration, _ error) {
+func (m *link) renew(ctx context.Context, q request) (time.Duration, error) {
+	var left time.Duration
 	err := m.request(ctx, func() {
 		one, now := m.rows[q.name], m.nowLocked()
 		if one != nil && one.owner == q.owner && one.fence == q.next && one.until.After(now) {
 			left = m.extend(one, now)
 		}
 	})
-	return m.leased(left, err)
+	if err != nil {
+		return 0, err // a request that arrives late may yet write left
+	}
+	return left, nil
 }
 
 // extend begins a lease, and returns for how long it lasts.
@@ -215,14 +225,6 @@ func (m *memory) extend(r *memoryRow, now time.Time) time.Duration {
 		r.until = r.until.Truncate(time.Second)
 	}
 	return r.until.Sub(now)
-}
-
-// leased returns what acquire and renew return.
-func (m *link) leased(left time.Duration, err error) (time.Duration, error) {
-	if err != nil {
-		return 0, err
-	}
-	return left, nil
 }
 
 func (m *link) release(ctx context.Context, q request) error {
