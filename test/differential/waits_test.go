@@ -178,11 +178,16 @@ func expiryTakesAllEphemeralsAtOnce(s *script) {
 	a.end()
 }
 
+// expiredSessionIsForgotten comes back when the servers have closed the session: the real server closes a
+// connection that comes back in that moment without an answer.
 func expiredSessionIsForgotten(s *script) {
 	a := s.open("a")
-	a.hello(newSession(0))
+	a.hello(newSession(keptTimeout))
 	a.do(rawzk.GetData(s.path(""), true))
+	a.do(rawzk.Create(s.path("e"), nil, rawzk.Open(), rawzk.Ephemeral))
+	s.awaitDeletion(s.path("e"))
 	a.end()
+	s.connect("w").do(rawzk.Create(s.path("after"), nil, rawzk.Open(), rawzk.Persistent))
 	b := s.attach("b", a)
 	b.end()
 }
