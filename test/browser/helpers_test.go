@@ -3,6 +3,7 @@ package browser
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
@@ -172,7 +174,24 @@ func (b *tab) within() context.Context {
 
 func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	require.NoError(b.t, chromedp.Do(b.within(), actions...))
+	for _, action := range actions {
+		onNode(b, action)
+	}
+}
+
+// onNode runs an action on a node of the page, and returns its result. The page replaces nodes whenever
+// something changes. If it has replaced the node that was found, the action has had no effect, and is repeated.
+func onNode[T any](b *tab, action chromedp.Action[T]) T {
+	b.t.Helper()
+	for ctx := b.within(); ; {
+		result, err := chromedp.Run(ctx, action)
+		var refused *cdproto.Error
+		if errors.As(err, &refused) && refused.Message == "Could not find node with given id" {
+			continue
+		}
+		require.NoError(b.t, err)
+		return result
+	}
 }
 
 // goTo opens an address.

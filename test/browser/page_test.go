@@ -136,9 +136,7 @@ func worksWithoutScripts(t *testing.T, s *tools) {
 // text returns the text of the page, without a script.
 func (b *tab) text() string {
 	b.t.Helper()
-	text, err := chromedp.Run(b.within(), chromedp.Text(chromedp.CSS("body")))
-	require.NoError(b.t, err)
-	return text
+	return onNode(b, chromedp.Text(chromedp.CSS("body")))
 }
 
 func asksForTheToken(t *testing.T, s *tools) {
