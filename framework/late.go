@@ -34,8 +34,17 @@ type lateNodes struct {
 	nodes []creation // the protected ones: see namesOf
 	owned owned
 	since conn.Stamp
-	due   bool // to be looked for on the current connection
+	look  look
 }
+
+// look tells whether nodes have been looked for on the current connection.
+type look int
+
+const (
+	looked look = iota
+	looking
+	due
+)
 
 // maxLate is the maximal number of transactions in late.
 const maxLate = 1 << 16
@@ -57,14 +66,14 @@ func (l *late) add(s *session, n *lateNodes) {
 		cleanUpAfter(s, []*lateNodes{n})
 		return
 	}
-	for len(l.all) > 0 && l.all[0].over() {
+	for now := s.lastMoment(); len(l.all) > 0 && l.all[0].over(now); {
 		l.all = l.all[1:]
 	}
 	if len(l.all) == maxLate {
 		l.all = slices.Delete(l.all, 0, 1)
 		l.dropped++
 	}
-	n.due = true
+	n.look = due
 	l.all = append(l.all, n)
 	l.startLocked(s)
 }
@@ -74,7 +83,7 @@ func (l *late) reconnected(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range l.all {
-		n.due = true
+		n.look = due
 	}
 	l.startLocked(s)
 }
@@ -89,14 +98,18 @@ func (l *late) ended(s *session) {
 
 // cleanUpAfter has those of the nodes looked for in the session after s that outlive s.
 func cleanUpAfter(s *session, all []*lateNodes) {
-	left := slices.DeleteFunc(all, func(n *lateNodes) bool { return n.over() || !n.outlive() })
+	end := s.lastMoment()
+	left := slices.DeleteFunc(all, func(n *lateNodes) bool { return n.over(end) || !n.outlive() })
 	if len(left) > 0 {
 		left[0].o.cleanUpAfter(left, s)
 	}
 }
 
-// over reports whether the nodes cannot be created any more, and are not to be looked for.
-func (n *lateNodes) over() bool { return !n.due && n.since.Elapsed() >= lateTimeout }
+// over reports whether the nodes, at the last moment of their session, cannot be created any more and
+// need not be looked for.
+func (n *lateNodes) over(last conn.Stamp) bool {
+	return n.look == looked && last.Since(n.since) >= lateTimeout
+}
 
 // outlive reports whether one of the nodes outlives its session.
 func (n *lateNodes) outlive() bool {
@@ -131,13 +144,13 @@ func (l *late) cleanUp(s *session) {
 			zap.Int("transactions", dropped))
 	}
 	failures := 0
-	for due := l.takeDue(s); due != nil; due = l.takeDue(s) {
-		err := s.deleteLate(s.core.ctx, due)
+	for taken := l.takeDue(s); taken != nil; taken = l.takeDue(s) {
+		err := s.deleteLate(s.core.ctx, taken)
+		l.finish(taken, err == nil)
 		if err == nil || s.reason() != nil {
 			failures = 0
 			continue
 		}
-		l.markDue(due)
 		// These pauses differ from those of backgroundPolicy, which the same failure may have started.
 		sleep(cleanupDelay<<min(failures, 5), s.done, s.core.ctx.Done())
 		failures++
@@ -155,22 +168,37 @@ func (l *late) interrupted() {
 
 // takeDue returns the nodes that are due. It returns nil if there are none or if there is no
 // connection, and then drops the nodes older than lateTimeout that are not due.
-func (l *late) takeDue(s *session) (due []*lateNodes) {
+func (l *late) takeDue(s *session) (taken []*lateNodes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if connected, _, err := s.connected(); connected && err == nil {
 		for _, n := range l.all {
-			if n.due {
-				n.due = false
-				due = append(due, n)
+			if n.look == due {
+				n.look = looking
+				taken = append(taken, n)
 			}
 		}
 	}
-	if due == nil {
-		l.all = slices.DeleteFunc(l.all, (*lateNodes).over)
+	if taken == nil {
+		last := s.lastMoment()
+		l.all = slices.DeleteFunc(l.all, func(n *lateNodes) bool { return n.over(last) })
 		l.running = false
 	}
-	return due
+	return taken
+}
+
+// finish ends the look for nodes that takeDue has returned. Meanwhile they may have become due again.
+func (l *late) finish(taken []*lateNodes, complete bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range taken {
+		switch {
+		case !complete:
+			n.look = due
+		case n.look == looking:
+			n.look = looked
+		}
+	}
 }
 
 func (l *late) takeDropped() (n int) {
@@ -178,14 +206,6 @@ func (l *late) takeDropped() (n int) {
 	defer l.mu.Unlock()
 	n, l.dropped = l.dropped, 0
 	return n
-}
-
-func (l *late) markDue(due []*lateNodes) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, n := range due {
-		n.due = true
-	}
 }
 
 // path returns the path of the first node, without the sequence number.

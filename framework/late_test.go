@@ -332,31 +332,63 @@ func TestLateNodesNeedLittleMemory(t *testing.T) {
 	})
 }
 
+// routes can be cut: those of new connections to the ZooKeeper leader, and those to the follower.
+type routes struct{ leader, follower atomic.Bool }
+
+// connectBy connects the client to the follower, by routes that can be cut.
+func (d *detour) connectBy(cut *routes, opts ...framework.Option) {
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr == d.srv.MemAddr() && cut.leader.Load() || addr == d.follower.MemAddr() && cut.follower.Load() {
+			return nil, errors.New("no route")
+		}
+		return d.srv.Client("a").DialContext(ctx, network, addr)
+	}
+	d.connect(append(opts, framework.WithDialer(dial))...)
+}
+
+// giveUp ends the session of the client. All requests to close it are lost, and from then on the client reaches
+// only the follower.
+func (d *detour) giveUp(cut *routes) *fault.Rule {
+	first := session(d.t, d.Client).ID()
+	cut.leader.Store(true)
+	cut.follower.Store(true)
+	d.srv.Client("a").Drop()
+	time.Sleep(14 * time.Second)
+	cut.leader.Store(false)
+	cut.follower.Store(false)
+	rule := d.srv.On(fault.Match{Op: fault.OpCloseSession, Client: "a", Times: 1000}, fault.DropBefore())
+	d.awaitSessionAfter(first)
+	cut.leader.Store(true)
+	return rule
+}
+
+func (d *detour) awaitSessionAfter(former int64) {
+	testzk.Eventually(d.t, func() bool {
+		s, err := d.Session(d.t.Context())
+		return err == nil && s.ID() != former
+	}, "there is no next session")
+}
+
+// empty requires that no node is left. The container of the nodes may be gone, too.
+func (d *detour) empty() {
+	left, err := d.srv.Children("/lock")
+	if !errors.Is(err, zktest.NoNode) {
+		require.NoError(d.t, err)
+	}
+	require.Empty(d.t, left)
+}
+
 // The servers hear of a session for as long as the client tries to close it. So its end is later than a timeout
 // after the next session was made.
 func TestNodeOfASessionThatCannotBeClosedIsDeleted(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		d := &detour{t: t, srv: srv, follower: srv.Follower(0)}
-		var cut, onlyFollower atomic.Bool
-		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if cut.Load() || onlyFollower.Load() && addr == srv.MemAddr() {
-				return nil, errors.New("no route")
-			}
-			return srv.Client("a").DialContext(ctx, network, addr)
-		}
+		d, cut := &detour{t: t, srv: srv, follower: srv.Follower(0)}, &routes{}
 		logged, logs := observer.New(zap.InfoLevel)
-		d.connect(framework.WithDialer(dial), framework.WithLogger(zap.New(logged)))
-		first := session(t, d.Client).ID()
+		d.connectBy(cut, framework.WithLogger(zap.New(logged)))
 		d.follower.HoldRequests()
 		d.abandon(1)
 		require.Positive(t, d.follower.Waiting())
-		cut.Store(true)
-		srv.Client("a").Drop()
-		time.Sleep(14 * time.Second) // the client gives the session up
-		cut.Store(false)
-		rule := srv.On(fault.Match{Op: fault.OpCloseSession, Client: "a", Times: 1000}, fault.DropBefore())
-		testzk.Eventually(t, func() bool { return session(t, d.Client).ID() != first }, "there is no next session")
-		onlyFollower.Store(true)
+		rule := d.giveUp(cut)
 		closed := func() bool { return logs.FilterMessage("session closed").Len() > 0 }
 		testzk.Eventually(t, closed, "the first session is not given up")
 		time.Sleep(time.Second)
@@ -364,6 +396,87 @@ func TestNodeOfASessionThatCannotBeClosedIsDeleted(t *testing.T) {
 		d.follower.ReleaseRequests()
 		time.Sleep(time.Minute)
 		require.Empty(t, d.nodes())
+	})
+}
+
+// A request is passed on while the client tries to close the session, less than five minutes after its answer was
+// lost. When the session is over, the five minutes have passed.
+func TestNodeThatIsCreatedWhileItsSessionIsBeingClosedIsDeleted(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		d, cut := &detour{t: t, srv: srv, follower: srv.Follower(0)}, &routes{}
+		d.connectBy(cut)
+		d.follower.HoldRequests()
+		began := time.Now()
+		d.abandon(1)
+		d.toLeader() // and it has looked there
+		require.Empty(t, d.nodes())
+		time.Sleep(4*time.Minute + 15*time.Second)
+		rule := d.giveUp(cut)
+		time.Sleep(5 * time.Second)
+		d.follower.ReleaseRequests()
+		time.Sleep(time.Second)
+		require.Less(t, time.Since(began), 5*time.Minute)
+		require.Len(t, d.nodes(), 1, "the request was not passed on")
+		time.Sleep(20 * time.Second)
+		rule.Remove()
+		cut.leader.Store(false)
+		time.Sleep(10 * time.Minute)
+		d.empty()
+	})
+}
+
+// The servers keep a session whose credential they refuse until its timeout, and so does the follower its request.
+func TestNodeOfASessionWhoseCredentialIsRefusedIsDeleted(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		d, cut := &detour{t: t, srv: srv, follower: srv.Follower(0)}, &routes{}
+		d.connectBy(cut, framework.WithAuth("digest", []byte("user:secret")))
+		first := session(t, d.Client).ID()
+		d.follower.HoldRequests()
+		d.abandon(1)
+		require.Positive(t, d.follower.Waiting())
+		cut.leader.Store(true)
+		rule := srv.On(fault.Match{Op: fault.OpAuth, Client: "a", Times: 1}, fault.Fail(zktest.AuthFailed))
+		srv.Client("a").Drop()
+		testzk.Eventually(t, func() bool { return rule.Hits() > 0 }, "the credential is not refused")
+		cut.follower.Store(true)
+		cut.leader.Store(false)
+		d.awaitSessionAfter(first)
+		time.Sleep(2 * time.Second) // the next session could look
+		require.Empty(t, d.nodes())
+		d.follower.ReleaseRequests()
+		time.Sleep(time.Second)
+		require.Len(t, d.nodes(), 1, "the request was not passed on")
+		time.Sleep(10 * time.Minute)
+		d.empty()
+	})
+}
+
+// The five minutes end during the look for a node, and then the answer of another create is lost.
+func TestNodeThatIsLookedForWhenAnotherIsAddedIsDeleted(t *testing.T) {
+	runDetour(t, func(d *detour) {
+		d.follower.HoldRequests()
+		began := time.Now()
+		d.abandon(1)
+		d.toLeader() // and it has looked there
+		require.Empty(d.t, d.nodes())
+		time.Sleep(time.Until(began.Add(4*time.Minute + 57*time.Second)))
+		held := d.srv.On(fault.Match{Op: fault.OpGetChildren2, Client: "a", Times: 1}, fault.Hold())
+		d.srv.Client("a").Drop() // to the follower
+		time.Sleep(100 * time.Millisecond)
+		d.follower.ReleaseRequests()
+		time.Sleep(100 * time.Millisecond)
+		require.Less(d.t, time.Since(began), 5*time.Minute)
+		require.Len(d.t, d.nodes(), 1, "the request was not passed on")
+		require.NoError(d.t, held.Wait(d.t.Context()))
+		time.Sleep(time.Until(began.Add(5*time.Minute + 200*time.Millisecond)))
+		ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := d.create(ctx)
+		failed(d.t, err, framework.Unknown, context.DeadlineExceeded)
+		d.srv.Client("a").Drop()
+		held.Remove()
+		time.Sleep(10 * time.Minute)
+		d.empty()
 	})
 }
 

@@ -97,6 +97,7 @@ type session struct {
 	onEnd      map[hooks.EndListener]struct{} // notified when the lifetime ends
 	changed    chan struct{}                  // closed and replaced when one of these changes
 	err        error                          // why the session has ended
+	ended      conn.Stamp                     // when
 	done       chan struct{}                  // closed when err is set
 }
 
@@ -294,13 +295,23 @@ func (s *session) end(reason error) {
 	if s.err != nil {
 		return
 	}
-	s.err = reason
+	s.err, s.ended = reason, conn.Now()
 	s.notifyEndLocked(s.watches.close()) // before close waits for the background goroutines
 	close(s.done)
 	s.cancelConn()
 	if s.admitted {
 		s.core.states.set(StateChange{State: Lost, Session: s.info.ID, Cause: reason, At: time.Now()})
 	}
+}
+
+// lastMoment returns when the session ended, or the current moment if it has not.
+func (s *session) lastMoment() conn.Stamp {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.ended
+	}
+	return conn.Now()
 }
 
 // deadlineAfter returns for how long the client relies on a session with the given timeout.

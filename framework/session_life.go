@@ -80,7 +80,7 @@ func (s *session) close() {
 	ctx, cancel := s.closeContext()
 	defer cancel()
 	confirmed := s.conn.EndSession(ctx)
-	left := !confirmed && s.id() != 0 && !s.conn.Over()
+	left := !confirmed && s.isAdmitted() && !s.conn.Expired() // with requests of the program
 	if !confirmed {
 		s.conn.Kill() // otherwise pending requests would wait for answers
 	}

@@ -16,7 +16,7 @@ func closed(t *testing.T, c *client) {
 	start := time.Now()
 	c.Close()
 	require.Less(t, time.Since(start), testTimeout, "closing took too long")
-	require.True(t, c.Over())
+	require.True(t, c.over())
 	c.Close() // a second call does nothing
 }
 
@@ -76,7 +76,7 @@ func TestCloseEndsEverythingInEachState(t *testing.T) {
 		},
 		"expired": {
 			script: func(p *peer) { p.read(); p.write(make([]byte, 36)...); stall(p) },
-			until:  func(c *client, _ *server) bool { return c.Over() },
+			until:  func(c *client, _ *server) bool { return c.over() },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

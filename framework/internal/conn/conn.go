@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -66,6 +67,7 @@ type Conn struct {
 	ctx     context.Context // of all attempts to connect; canceled by Kill
 	cancel  context.CancelFunc
 	running sync.WaitGroup // all goroutines; the goroutine of the Conn adds those of its links
+	expired atomic.Bool    // a server has said so
 
 	// nextXid is the number of the first request of the next link. Only the goroutine of the Conn uses
 	// it. A server matches the transactions of a session with the requests that wait for them by
@@ -203,7 +205,7 @@ func (c *Conn) setLink(l *link) bool {
 	c.mu.Lock()
 	c.link, c.ready = l, nil
 	c.mu.Unlock()
-	return l == nil || !c.Over() && c.hosts.has(l.server)
+	return l == nil || !c.over() && c.hosts.has(l.server)
 }
 
 // setReady records that all credentials have been sent on the link in use.
@@ -292,7 +294,7 @@ func (c *Conn) EndSession(ctx context.Context) bool {
 		l, changed, noSession := c.ready, c.changed, c.info.ID == 0
 		c.mu.Unlock()
 		switch {
-		case noSession || c.Over() || ctx.Err() != nil:
+		case noSession || c.over() || ctx.Err() != nil:
 			return false
 		case l != nil && c.endOn(ctx, l):
 			return true
@@ -329,11 +331,17 @@ func (c *Conn) Close() {
 	c.running.Wait()
 }
 
-// Over reports whether all attempts to connect have been stopped.
-func (c *Conn) Over() bool { return c.ctx.Err() != nil }
+// over reports whether all attempts to connect have been stopped.
+func (c *Conn) over() bool { return c.ctx.Err() != nil }
+
+// Expired reports whether a server has said that the session does not exist any more.
+func (c *Conn) Expired() bool { return c.expired.Load() }
 
 // end stops all attempts to connect because of what a server said.
 func (c *Conn) end(reason error) {
+	if reason == zk.ErrSessionExpired {
+		c.expired.Store(true)
+	}
 	c.cancel()
 	c.cfg.Handler.Ended(reason)
 }

@@ -16,7 +16,7 @@ import (
 
 // run connects to one server after the other and reads from each connection until it ends.
 func (c *Conn) run() {
-	for !c.Over() {
+	for !c.over() {
 		if l := c.connect(); l != nil {
 			c.serve(l)
 		}
@@ -272,7 +272,7 @@ func (c *Conn) noteFailure(server string, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.Over() && c.hosts.has(server) {
+	if !c.over() && c.hosts.has(server) {
 		c.lastErr[server] = err
 	}
 }

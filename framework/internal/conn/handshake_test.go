@@ -125,7 +125,7 @@ func TestConnectReplyWithoutSessionOrTimeoutMeansExpiry(t *testing.T) {
 			})
 			c := connect(t, Config{}, s.addr())
 			eventually(t, c.expired, "not expired")
-			require.True(t, c.Over())
+			require.True(t, c.over())
 			require.Zero(t, c.Info())
 		})
 	}

@@ -319,7 +319,7 @@ func (c *client) awaitSession(t *testing.T, id int64) {
 // awaitIdle waits until all goroutines of the Conn have ended by themselves.
 func (c *client) awaitIdle(t *testing.T) {
 	t.Helper()
-	require.True(t, c.Over())
+	require.True(t, c.over())
 	c.running.Wait()
 }
 
