@@ -118,6 +118,7 @@ type attempt struct {
 	request request
 	// unknown says that the request may be applied, now or later.
 	unknown bool
+	lost    time.Time // when the last answer was lost
 	// contended says that others have or want the lock.
 	contended bool
 	waiter    measure.Waiter
@@ -292,9 +293,12 @@ func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err erro
 	}
 	a.unknown = true
 	won, err = a.ask(ctx, waits, a.table.acquire)
-	if !won && err == nil {
-		a.unknown = repeated // an earlier one may have the row, now or later
-		if !repeated {
+	switch {
+	case err != nil:
+		a.lost = time.Now()
+	case !won:
+		a.unknown = repeated // an earlier one may have the row, now or later, but for no longer than a lease
+		if !repeated || time.Since(a.lost) > 2*a.c.lease {
 			a.meet()
 		}
 	}

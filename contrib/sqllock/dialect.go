@@ -84,9 +84,10 @@ var fragments = map[Dialect]*strings.Replacer{
 	PostgreSQL: strings.NewReplacer(
 		"{now}", "clock_timestamp()",
 		"{later}", "clock_timestamp() + CAST(:lease AS bigint) * interval '1 microsecond'",
-		// LEAST and GREATEST are for infinity.
-		"{left}", `CAST(extract(epoch FROM LEAST(GREATEST({until}, clock_timestamp() - interval '100 years'),
-			clock_timestamp() + interval '100 years') - clock_timestamp()) * 1000000 AS bigint)`,
+		// LEAST and GREATEST are for infinity. They ignore NULL.
+		"{left}", `CASE WHEN {until} IS NOT NULL THEN
+			CAST(extract(epoch FROM LEAST(GREATEST({until}, clock_timestamp() - interval '100 years'),
+			clock_timestamp() + interval '100 years') - clock_timestamp()) * 1000000 AS bigint) END`,
 		"{clock}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
 		"{unless there}", "ON CONFLICT DO NOTHING",
 		"{acquire}", `UPDATE {table} SET owner = :owner, fence = :next, valid_until = {later}

@@ -61,6 +61,7 @@ func onDriver(t *testing.T, s scripted, test func(t *testing.T, c *Client)) {
 		require.NoError(t, err)
 		test(t, c)
 		require.NoError(t, c.Close())
+		require.Zero(t, db.Stats().InUse, "a connection is left")
 		require.NoError(t, db.Close())
 	})
 }
@@ -178,9 +179,66 @@ func TestCloseDuringAReleaseOfASession(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, c.Close())
 		require.LessOrEqual(t, time.Since(began), DefaultTTL/3)
-		<-released
+		require.NotErrorIs(t, <-released, recipes.ErrForeignLost, "the client has ended the connection")
 	})
 }
+
+// The first wait of an acquire gets no answer, and the next one the lock, on another connection. Then its release
+// fails: the database has no lock of that connection any more.
+func TestReleaseOfALostSessionAfterAWaitWithoutAnAnswer(t *testing.T) {
+	for name, answer := range map[string]func() ([]driver.Value, error){
+		"the session has ended": func() ([]driver.Value, error) {
+			return nil, errors.New("terminating connection due to administrator command")
+		},
+		"the session is another one": func() ([]driver.Value, error) { return []driver.Value{false}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var waits atomic.Int32
+			script := func(ctx context.Context, text string) (int64, []driver.Value, error) {
+				switch {
+				case strings.Contains(text, "pg_advisory_lock(") && waits.Add(1) == 1:
+					return 0, nil, noAnswer(ctx)
+				case strings.Contains(text, "pg_advisory_unlock"):
+					found, err := answer()
+					return 0, found, err
+				}
+				return 1, []driver.Value{true}, nil
+			}
+			onDriver(t, script, func(t *testing.T, c *Client) {
+				err := mustAcquire(t, sessionOf(t, c)).Release()
+				require.Equal(t, int32(2), waits.Load())
+				require.ErrorIs(t, err, recipes.ErrForeignLost)
+				require.NotErrorIs(t, err, recipes.ErrReleasePending)
+			})
+		})
+	}
+}
+
+// Another holder has the lock of a session for an hour. The first wait loses its connection.
+func TestWaitOfASessionAfterALostAnswer(t *testing.T) {
+	var waits atomic.Int32
+	script := func(_ context.Context, text string) (int64, []driver.Value, error) {
+		if !strings.Contains(text, "pg_advisory_lock(") {
+			return 1, []driver.Value{true}, nil
+		}
+		time.Sleep(DefaultTTL / 3)
+		if waits.Add(1) == 1 {
+			return 0, nil, errFault
+		}
+		return 0, nil, waitedEnough{}
+	}
+	onDriver(t, script, func(t *testing.T, c *Client) {
+		_, err := sessionOf(t, c).AcquireWithin(t.Context(), time.Hour)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	})
+}
+
+// waitedEnough is the error of PostgreSQL after lock_timeout.
+type waitedEnough struct{}
+
+func (waitedEnough) Error() string    { return "canceling statement due to lock timeout" }
+func (waitedEnough) SQLState() string { return lockTimeout }
 
 // PostgreSQL refuses all statements because of others.
 func TestSerializationFailuresAreRepeatedAfterPauses(t *testing.T) {

@@ -65,8 +65,7 @@ func TestKeyLockWithAnotherProgram(t *testing.T) {
 			"INSERT INTO mutexes VALUES ('lock', '', CURRENT_TIMESTAMP + INTERVAL '1' HOUR)",
 		} {
 			one.exec(t, insert)
-			_, err := lock.TryAcquire(t.Context())
-			require.ErrorIs(t, err, recipes.ErrNotAcquired, insert)
+			require.ErrorIs(t, tryWhileLocked(t, one, lock), recipes.ErrNotAcquired, insert)
 			one.exec(t, "DELETE FROM mutexes WHERE unique_mutex = 'lock'")
 			hold, err := lock.TryAcquire(t.Context())
 			require.NoError(t, err)
@@ -82,6 +81,19 @@ func TestKeyLockWithAnotherProgram(t *testing.T) {
 		one.exec(t, "DELETE FROM mutexes WHERE until <= CURRENT_TIMESTAMP")
 		require.NoError(t, hold.Release())
 	})
+}
+
+// tryWhileLocked tries to acquire a lock that is held, while a transaction of another program has its row. A
+// request that changes the row would wait for that, and fail.
+func tryWhileLocked(t *testing.T, one *site, lock *sqllock.KeyLock) error {
+	t.Helper()
+	tx, err := one.db.Begin()
+	require.NoError(t, err)
+	defer tx.Rollback()
+	_, err = tx.Exec("UPDATE mutexes SET holder_id = 'other' WHERE unique_mutex = 'lock'")
+	require.NoError(t, err)
+	_, err = lock.TryAcquire(t.Context())
+	return err
 }
 
 // A hold says why it was lost, and its release deletes only its own row.

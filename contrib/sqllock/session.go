@@ -176,6 +176,7 @@ func (s *session) read(ctx context.Context, _ request) (row, error) {
 	s.mu.Lock()
 	s.conn = conn
 	s.mu.Unlock()
+	s.unanswered.Store(false)
 	if _, err := conn.ExecContext(ctx, s.settings); err != nil {
 		s.end(err)
 		return row{}, err
@@ -279,7 +280,7 @@ func (s *session) ask(ctx context.Context, how statement) (bool, error) {
 	case hasState(err, lockTimeout):
 		return false, nil
 	case err != nil:
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) || timedOut(err) {
+		if ctx.Err() != nil || timedOut(err) {
 			s.unanswered.Store(true)
 		}
 		s.end(err)
