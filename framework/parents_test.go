@@ -101,6 +101,7 @@ func TestFailedTransactionCreatesNoParents(t *testing.T) {
 
 	_, err = c.SetACL(ctx, under, zk.WorldACL(zk.PermRead|zk.PermAdmin), -1)
 	require.NoError(t, err)
+	testzk.Everywhere(t)
 	results, err = c.Multi(ctx, framework.CheckOp(under, -1), create)
 	failed(t, err, framework.NotApplied, zk.ErrNoAuth)
 	require.ErrorContains(t, err, create.String())

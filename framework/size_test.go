@@ -14,7 +14,7 @@ import (
 
 func TestTooLargeRequestsAreRefusedWithoutHarmToOthers(t *testing.T) {
 	path := parent(t)
-	c, p, states := traced(t)
+	c, p, states := traced(t, longSession())
 	held := p.On(fault.Match{Op: fault.OpExists}, fault.Hold())
 	concurrent := make(chan error, 1)
 	go func() {

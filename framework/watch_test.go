@@ -141,6 +141,7 @@ func TestWatchesFireForChangesWhileDisconnected(t *testing.T) {
 			require.NoError(t, p.Refuse(true))
 			states.await(t, framework.Connected, framework.Suspended)
 			require.NoError(t, change.do(o, path))
+			testzk.Everywhere(t)
 			require.NoError(t, p.Refuse(false))
 			states.await(t, framework.Connected, framework.Suspended, framework.Reconnected)
 			requireEvents(t, c, all, unspecified(change.events), name+" while disconnected")

@@ -125,7 +125,7 @@ func TestExitCodes(t *testing.T) {
 		"not executable":         {connected("lock", free, "--", plain), 126},
 		"another limit":          {connected("lock", "--limit", "2", shared, "--", "true"), 64},
 		"held":                   {connected("lock", "-n", path, "--", "true"), 75},
-		"held for long":          {connected("lock", "-w", "2s", path, "--", "true"), 75},
+		"held for long":          {connected("lock", "-w", "10s", path, "--", "true"), 75},
 		"held, no wait":          {connected("lock", "-w", "0", path, "--", "true"), 75},
 		"held, another code":     {connected("lock", "-n", "-E", "0", path, "--", "true"), 0},
 		"no server":              {[]string{"--connect", "127.0.0.1:1", "lock", "-w", "100ms", path, "--", "true"}, 69},

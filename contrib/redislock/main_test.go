@@ -12,7 +12,7 @@ import (
 	"github.com/docent-zk/docent/contrib/redislock"
 )
 
-const aliveWithin = time.Second
+const aliveWithin = 3 * time.Second
 
 func TestMain(m *testing.M) {
 	redislock.SetAliveWithin(aliveWithin)

@@ -22,7 +22,7 @@ func TestAcquireWhoseStatementsFail(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
 		one.exec(t, short[s.dialect])
-		c, _ := one.client(t, sqllock.WithTTL(time.Second))
+		c, _ := one.client(t, sqllock.WithTTL(5*time.Second))
 		lock := lockOf(t, c, "lock")
 		_, err := lock.TryAcquire(t.Context())
 		require.ErrorContains(t, err, "too long")
@@ -30,7 +30,7 @@ func TestAcquireWhoseStatementsFail(t *testing.T) {
 		require.ErrorContains(t, err, "too long")
 
 		patient, _ := one.client(t, sqllock.WithTTL(time.Hour))
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err = lockOf(t, patient, "lock").Acquire(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)

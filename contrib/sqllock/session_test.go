@@ -231,7 +231,7 @@ func TestSessionIsReleasedDuringARenewal(t *testing.T) {
 		c, wire := one.client(t, sqllock.WithTTL(time.Minute))
 		hold := mustAcquire(t, one.sessionLock(t, c))
 		wire.cut(true)
-		time.Sleep(time.Until(hold.ValidUntil().Add(-35 * time.Second))) // the renewal is under way
+		time.Sleep(time.Until(hold.ValidUntil().Add(-35500 * time.Millisecond))) // the renewal is under way
 		released := make(chan error, 1)
 		go func() { released <- hold.Release() }()
 		<-hold.Done()
@@ -257,13 +257,13 @@ func TestSessionIsReleasedWithoutAnAnswer(t *testing.T) {
 // PostgreSQL may limit the time of all statements of a database. A wait may take longer.
 func TestSessionWaitsForLongerThanAStatementMayTake(t *testing.T) {
 	one := serverOf(t, sqllock.PostgreSQL).site(t)
-	one.exec(t, "ALTER DATABASE "+one.name+" SET statement_timeout = 300")
-	const ttl = 3 * time.Second
+	one.exec(t, "ALTER DATABASE "+one.name+" SET statement_timeout = 1000")
+	const ttl = 12 * time.Second
 	a, _ := one.client(t, sqllock.WithTTL(ttl))
 	b, _ := one.client(t, sqllock.WithTTL(ttl))
 	hold := mustAcquire(t, one.sessionLock(t, a))
 	released := make(chan error, 1)
-	time.AfterFunc(2*ttl, func() { released <- hold.Release() })
+	time.AfterFunc(ttl/2, func() { released <- hold.Release() })
 	next := mustAcquire(t, one.sessionLock(t, b))
 	require.NoError(t, <-released)
 	require.NoError(t, next.Release())

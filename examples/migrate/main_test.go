@@ -65,7 +65,7 @@ func clientsOf(t testing.TB, s servers, r release) clients {
 	return c
 }
 
-const ttl = 3 * time.Second
+const ttl = 10 * time.Second
 
 func lockOfRelease(t testing.TB, s servers, r release) recipes.Locker {
 	t.Helper()

@@ -126,7 +126,8 @@ func (s *p24Socket) Close() error {
 func TestP24_EphemeralsAreDeletedBeforeCloseReturns(t *testing.T) {
 	path := testzk.Path(t)
 	observer := testzk.Connected(t, testzk.Connect(), long())
-	require.NoError(t, observer.CreateContainers(testzk.Context(t), path+"/lock"))
+	_, err := observer.Create(testzk.Context(t), path+"/lock", nil, framework.Parents()) // no container: it stays
+	require.NoError(t, err)
 	for range 100 {
 		c := testzk.Connected(t, testzk.Connect(), long())
 		ctx := testzk.Context(t)
@@ -157,6 +158,8 @@ func TestP24_StuckRequestDoesNotKeepTheSession(t *testing.T) {
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
 	observer := testzk.Connected(t, testzk.Connect(), long())
+	_, err := observer.Create(testzk.Context(t), path, nil, framework.Parents()) // no container: it stays
+	require.NoError(t, err)
 	c := testzk.Connected(t, p.Addr(), long())
 	mu, err := mutex.New(c, path)
 	require.NoError(t, err)

@@ -534,7 +534,7 @@ func endsInTimeWhenTheLeaderWasFrozen(t *testing.T, quorumHeartbeat bool) {
 func TestSessionFollowsTheTimeoutThatAReconnectGrants(t *testing.T) {
 	t.Parallel()
 	realzk.Need(t)
-	const long, short = 60 * time.Second, 9 * time.Second
+	const long, short = 60 * time.Second, 20 * time.Second
 	record := newRecorder(t)
 	servers := newNetwork(t)
 	e := ensemble.Start(t, 3, ensemble.WithServerConfig(1, "maxSessionTimeout", fmt.Sprint(short.Milliseconds())))

@@ -139,7 +139,7 @@ func TestSilentServerOfANameDoesNotHideTheOthers(t *testing.T) {
 	}
 	c := connect(t, Config{Resolve: resolve, ConnectTimeout: time.Second}, net.JoinHostPort("zookeeper.example", port))
 	c.awaitSession(t, 7)
-	require.Equal(t, 1, silent.accepted())
+	require.Positive(t, silent.accepted())
 }
 
 func TestTroubleHasNamesThatDoNotResolve(t *testing.T) {
