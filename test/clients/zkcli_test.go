@@ -164,6 +164,7 @@ func cutEvents(output string) (string, []string) {
 	var rest, events []string
 	for line := range strings.Lines(output) {
 		switch {
+		case strings.HasPrefix(line, "WatchedEvent state:Closed"): // printed unless the process ends before
 		case strings.HasPrefix(line, "WatchedEvent"):
 			events = append(events, strings.TrimSpace(line))
 		case line != "WATCHER::\n" && line != "\n":
