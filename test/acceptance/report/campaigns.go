@@ -57,6 +57,14 @@ var campaigns = []campaign{
 		date: "2026-11-29", commit: "f3f8703", command: "make swarm SEEDS=63600 FROM=514100", seeds: 63_600,
 		says: "38,323,434 requests, 1,074,233 holds, 982,339 simulated faults",
 	},
+	{
+		date: "2026-11-29", commit: "9d2a3f1", command: "make swarm SEEDS=92600 FROM=577700", seeds: 92_600,
+		says: "56,021,589 requests, 1,581,757 holds, 1,426,730 simulated faults",
+	},
+	{
+		date: "2026-11-29", commit: "9d2a3f1", command: "make swarm SEEDS=210800 FROM=823500", seeds: 210_800,
+		says: "127,523,425 requests, 3,602,420 holds, 3,233,682 simulated faults",
+	},
 }
 
 const campaignText = `
