@@ -338,6 +338,27 @@ var defects = []defect{
 		says: "Should be empty, but was [_c_",
 	},
 	{
+		name: "late-node-while-closing", found: attacked, commit: "ab7fdc0",
+		text: "A late create left a node that nothing owned, if it was applied while the client tried to end its " +
+			"session, and five minutes after its request that was over.",
+		folder: "framework", tests: "^TestNodeThatIsCreatedWhileItsSessionIsBeingClosedIsDeleted$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
+		name: "late-node-of-a-refused-session", found: attacked, commit: "ab7fdc0",
+		text: "A late create left a node that nothing owned, if the servers refused a credential of its session: " +
+			"they keep such a session until its timeout.",
+		folder: "framework", tests: "^TestNodeOfASessionWhoseCredentialIsRefusedIsDeleted$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
+		name: "late-node-that-is-looked-for", found: attacked, commit: "ab7fdc0",
+		text: "A node that was being looked for five minutes after its request was forgotten, when another create " +
+			"got no answer.",
+		folder: "framework", tests: "^TestNodeThatIsLookedForWhenAnotherIsAddedIsDeleted$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
 		name: "create-behind-its-own-request", found: attacked, commit: "c8baca3",
 		text:   "A create failed because its node existed, which an earlier request of its own had made.",
 		folder: "framework", tests: "^TestCreateBehindItsOwnLateRequest$",
