@@ -183,22 +183,24 @@ func (c *checker) checkEnded(r *record, n *node) {
 	}
 }
 
-// untold reports whether the client of a hold has not heard the answer to its last connect request. A
-// shorter timeout that the answer grants then counts for the servers alone: docs/guarantees.md excludes
-// that.
+// untold reports whether the client of a hold has not heard the answer to its last connect request, or whether
+// requests of an earlier connection have reached a server since then. A shorter timeout of that connection then
+// counts for the servers alone: docs/guarantees.md excludes that.
 func (c *checker) untold(r *record) bool {
 	client, _, _ := strings.Cut(r.owner, ".")
-	untold, ofServer := false, []string{"event", "disconnected", "expired"}
+	untold, late, ofServer := false, false, []string{"event", "disconnected", "expired"}
 	for _, e := range c.srv.Trace().Entries {
 		switch {
 		case e.Client != client || e.Session == "" || slices.Contains(ofServer, e.What):
 		case strings.HasPrefix(e.What, "connected again"):
-			untold = true
+			untold, late = true, false
+		case e.Code == zktest.SessionMoved:
+			late = true
 		default: // a request
 			untold = false
 		}
 	}
-	return untold
+	return untold || late
 }
 
 func (c *checker) writeLocked(zxid int64, change zktest.Change) {
