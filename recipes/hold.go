@@ -56,8 +56,8 @@ func (h *Hold) Done() <-chan struct{} { return h.get().Done() }
 // Err returns nil while the hold is valid, and then why it has ended: ErrNotHeld after Release;
 // framework.ErrSessionLost; framework.ErrClosed; ErrNodeDeleted; framework.ErrSuspended, if the
 // client's loss policy is Strict; ErrForeignLost, if it has a lock of another service. Err checks
-// the deadline itself, so it can report the loss before Done is closed. Curator:
-// isAcquiredInThisProcess, which notices no loss.
+// the deadline itself, so it can report the loss before Done is closed. It waits for nothing: the loss is
+// logged and measured by a goroutine of the client. Curator: isAcquiredInThisProcess, which notices no loss.
 func (h *Hold) Err() error { return h.get().Err() }
 
 // Token returns the fencing token: the czxid of the lock node. A later holder of the lock has a

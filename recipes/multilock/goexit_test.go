@@ -98,17 +98,15 @@ func TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 		}
 		t.Run(name+" behind the last lock", func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
-					logging("hold ended", end))
-				var over atomic.Bool
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext))
+				var ends atomic.Bool
 				var given atomic.Int32
 				begun := time.Now()
 				service := foreign(func() recipes.ForeignHold {
 					return recipes.ForeignHold{
-						Logger: c.Logger(),
 						Until: func() time.Time {
-							if over.Load() {
-								return begun
+							if ends.CompareAndSwap(true, false) {
+								end()
 							}
 							return begun.Add(time.Hour)
 						},
@@ -117,7 +115,7 @@ func TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 				})
 				last := &recordedLock{acquire: func(ctx context.Context) (*recipes.Hold, error) {
 					hold, err := newMutex(t, c, "/a").Acquire(ctx)
-					over.Store(true) // reported to the logger when the holds are checked
+					ends.Store(true) // when the holds are checked
 					return hold, err
 				}}
 				acquire := func() (*recipes.Hold, error) { return combined(t, service, last).Acquire(t.Context()) }

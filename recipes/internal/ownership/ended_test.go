@@ -22,6 +22,7 @@ type lent struct {
 	lost    chan struct{}
 	refuses error // what Release returns
 	logs    *observer.ObservedLogs
+	starts  func(fn func()) // starts the background; nil: at once
 }
 
 func (l *lent) hold(key any) *Hold {
@@ -31,7 +32,14 @@ func (l *lent) hold(key any) *Hold {
 	return NewForeign(Foreign{
 		Name: "there", Token: 7, Key: key, Lost: l.lost, Until: func() time.Time { return end },
 		Release: func(context.Context) error { return l.refuses }, Within: time.Second,
-		Go:  func(fn func()) bool { go fn(); return true },
+		Go: func(fn func()) bool {
+			if l.starts != nil {
+				l.starts(fn)
+				return true
+			}
+			go fn()
+			return true
+		},
 		Log: zap.New(core), Metrics: &testzk.Metrics{},
 	})
 }
@@ -51,6 +59,28 @@ func TestOnlyALostLockThatIsNotReleasedIsLogged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A log may block, and a program may ask for the error of a hold before each of its steps.
+func TestErrLeavesTheLogOfALossToTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var monitor func()
+		late := &lent{starts: func(fn func()) { monitor = fn }}
+		part, other := late.hold(nil), (&lent{}).hold(nil)
+		late.starts = nil
+		whole := Combine(nil, part, other)
+		close(late.lost)
+		require.ErrorIs(t, whole.Err(), ErrForeignLost)
+		require.ErrorIs(t, part.Release(), ErrForeignLost)
+		require.True(t, isClosed(whole.Done()))
+		synctest.Wait()
+		require.Zero(t, late.logs.Len(), "logged by what asks for the error")
+		require.NoError(t, other.Err(), "released by what asks for the error")
+		monitor()
+		synctest.Wait()
+		require.ErrorIs(t, other.Err(), ErrNotHeld)
+		require.Equal(t, 1, late.logs.FilterMessage("hold ended").Len())
+	})
 }
 
 // A program can make a context for each of its requests while it holds a lock for days.

@@ -39,7 +39,8 @@ func NewForeign(e Foreign) *Hold {
 	h := o.newHoldLocked()
 	if !x.Go(func() { x.monitor(o) }) {
 		x.Closed = signal.Closed // perhaps it is closed a moment later
-		o.loseIfLost()
+		o.endIfLost()
+		o.cleanUp()
 	}
 	return h
 }
@@ -56,9 +57,10 @@ type foreign struct {
 // monitor ends the ownership when the service does.
 func (x *foreign) monitor(o *ownership) {
 	for {
-		o.loseIfLost()
+		o.endIfLost()
 		select {
 		case <-x.stopped:
+			o.cleanUp()
 			return
 		case <-x.Closed:
 		case <-x.Lost:

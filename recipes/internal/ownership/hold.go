@@ -50,7 +50,7 @@ func (h *Hold) Err() error {
 	if h == nil || h.owned == nil {
 		return errZeroHold
 	}
-	h.owned.loseIfLost()
+	h.owned.endIfLost()
 	return h.reason()
 }
 
@@ -239,7 +239,7 @@ func call(wait func() error) error {
 // StartRelease ends the hold. What it returns waits until the nodes are deleted, and must be
 // called; nil: there is nothing to wait for.
 func (h *Hold) StartRelease() (wait func() error) {
-	h.owned.loseIfLost()
+	h.owned.endIfLost()
 	result, measured, err := h.owned.releaseHold(h)
 	return h.afterRelease(result, measured, err)
 }
@@ -247,7 +247,7 @@ func (h *Hold) StartRelease() (wait func() error) {
 // StartReleaseAlone is StartRelease, unless there are other holds of the same nodes. Then it returns
 // false, and the hold goes on.
 func (h *Hold) StartReleaseAlone() (wait func() error, ok bool) {
-	h.owned.loseIfLost()
+	h.owned.endIfLost()
 	result, measured, err := h.owned.releaseAlone(h)
 	if result == stillHeld && err == nil {
 		return nil, false

@@ -61,7 +61,8 @@ func New(g Grant) *Hold {
 		n.watchers[i].nodes, n.watchers[i].index = n, i
 	}
 	if !g.Lifetime.Notify(n) {
-		n.owner.loseIfLost()
+		n.owner.endIfLost()
+		n.owner.cleanUp()
 		return h
 	}
 	for i, node := range g.Nodes {
@@ -93,10 +94,8 @@ func HoldsNode(s *framework.Session, name string) bool {
 // LifetimeEnded implements bridge.EndListener. The cleanup comes after all other holds have
 // ended.
 func (n *nodes) LifetimeEnded() (then func()) {
-	if err := n.check(); err != nil {
-		return n.owner.startLoss(err)
-	}
-	return nil
+	n.owner.endIfLost()
+	return n.owner.cleanUp
 }
 
 func (n *nodes) session() *framework.Session { return n.Session }

@@ -22,6 +22,7 @@ type ownership struct {
 	guards    int     // guarded transactions under way
 	uncertain bool    // one of them may still be applied
 	err       error   // why the ownership has ended
+	loss      *loss   // that cleanUp is still to be called for; nil: there is none
 }
 
 // resource is what is owned.
@@ -139,60 +140,71 @@ func (o *ownership) measurementLocked() func(error) {
 	return func(err error) { o.measure(held, err) }
 }
 
-// lose ends all holds because of a loss.
+// lose ends all holds because of a loss, and cleans up.
 func (o *ownership) lose(reason error) {
-	if then := o.startLoss(reason); then != nil {
-		then()
+	o.end(reason)
+	o.cleanUp()
+}
+
+// endIfLost asks the resource whether it is lost, which compares clocks, and ends all holds if it is.
+// cleanUp is left to what watches the resource, because it calls code of the program, which may block.
+func (o *ownership) endIfLost() {
+	if err := o.check(); err != nil {
+		o.end(err)
 	}
 }
 
-// startLoss ends all holds, and the holds that they are parts of. The rest of a loss is the function that
-// it returns, which cleans up and calls code of the program. It is nil if the ownership had ended before.
-func (o *ownership) startLoss(reason error) (then func()) {
-	wholes, measured := o.endAll(reason)
-	if measured == nil {
-		return nil
-	}
-	var cleanups []func()
-	for _, whole := range wholes {
-		if then := whole.startLoss(reason); then != nil {
-			cleanups = append(cleanups, then)
-		}
-	}
-	return func() {
-		defer o.notifyEnded()
-		for _, then := range cleanups {
-			then()
-		}
-		o.abandon(reason)
-		measured(reason)
+// end ends all holds because of a loss, and the holds that they are parts of.
+func (o *ownership) end(reason error) {
+	for _, whole := range o.endOwn(reason) {
+		whole.end(reason)
 	}
 }
 
-// endAll ends all holds. It returns what they are parts of, and what reports the end; nil: the
-// ownership had ended before.
-func (o *ownership) endAll(reason error) (wholes []*ownership, measured func(error)) {
+// endOwn ends all holds, and returns what they are parts of; nil: the ownership had ended before.
+func (o *ownership) endOwn(reason error) (wholes []*ownership) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err != nil {
-		return nil, nil
+		return nil
 	}
 	o.err = reason
-	o.stopLocked()
 	for _, h := range o.holds {
 		if h.whole != nil {
 			wholes = append(wholes, h.whole)
 		}
 		h.endLocked(reason)
 	}
-	return wholes, o.measurementLocked()
+	o.loss = &loss{wholes: wholes, measured: o.measurementLocked()}
+	o.stopLocked()
+	return wholes
 }
 
-// loseIfLost asks the resource whether it is lost, which compares clocks.
-func (o *ownership) loseIfLost() {
-	if err := o.check(); err != nil {
-		o.lose(err)
+// loss is what cleanUp needs.
+type loss struct {
+	wholes   []*ownership // that ended with it, or are about to
+	measured func(error)
+}
+
+// cleanUp cleans up after a loss, once.
+func (o *ownership) cleanUp() {
+	lost, reason := o.takeLoss()
+	if lost == nil {
+		return
 	}
+	defer o.notifyEnded()
+	for _, whole := range lost.wholes {
+		whole.lose(reason)
+	}
+	o.abandon(reason)
+	lost.measured(reason)
+}
+
+func (o *ownership) takeLoss() (lost *loss, reason error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	lost, o.loss = o.loss, nil
+	return lost, o.err
 }
 
 // finish releases the resource after the last hold.

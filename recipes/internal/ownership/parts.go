@@ -25,7 +25,8 @@ func Combine(key any, holds ...*Hold) *Hold {
 			o.request()
 		}
 	}
-	o.loseIfLost() // one may have ended before
+	o.endIfLost() // one may have ended before
+	o.cleanUp()
 	return h
 }
 
