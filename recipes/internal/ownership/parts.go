@@ -140,8 +140,8 @@ func (p *parts) release() error {
 		waits = append(waits, h.StartRelease())
 	}
 	errs := make([]error, len(waits))
-	inTurn := time.NewTimer(inTurnFor)
-	defer inTurn.Stop()
+	inTurn, cancel := context.WithTimeout(context.Background(), inTurnFor)
+	defer cancel()
 	var running sync.WaitGroup
 	for i, wait := range waits {
 		done := make(chan struct{})
@@ -151,8 +151,7 @@ func (p *parts) release() error {
 		})
 		select {
 		case <-done:
-		case <-inTurn.C:
-			inTurn.Reset(0)
+		case <-inTurn.Done():
 		}
 	}
 	running.Wait()
