@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/docent-zk/docent/contrib/etcdlock"
+	"github.com/docent-zk/docent/internal/port"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -91,15 +92,14 @@ func newCluster(dir string, n int) (all []*server, err error) {
 	return all, nil
 }
 
-// freePorts returns addresses that differ.
+// freePorts returns addresses that only servers of the tests get, until the process ends.
 func freePorts(n int) (addrs []string, err error) {
 	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		kept, err := port.New()
 		if err != nil {
 			return nil, err
 		}
-		defer listener.Close()
-		addrs = append(addrs, listener.Addr().String())
+		addrs = append(addrs, kept.Addr())
 	}
 	return addrs, nil
 }

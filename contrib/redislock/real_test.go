@@ -2,7 +2,7 @@ package redislock_test
 
 import (
 	"context"
-	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/contrib/redislock"
+	"github.com/docent-zk/docent/internal/port"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/locktest"
 )
@@ -168,16 +169,14 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// freePorts returns ports that nothing listens on.
+// freePorts returns ports that only servers of the test get.
 func freePorts(t testing.TB, n int) (ports []string) {
 	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		kept, err := port.New()
 		require.NoError(t, err)
-		defer l.Close()
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		require.NoError(t, err)
-		ports = append(ports, port)
+		t.Cleanup(kept.Close)
+		ports = append(ports, strconv.Itoa(kept.Number()))
 	}
 	return ports
 }

@@ -26,6 +26,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/internal/port"
 )
 
 // server is a database server of the tests.
@@ -161,17 +162,6 @@ func (p *place) serve(command []string) (kill func(), err error) {
 // log returns the file of what the server prints.
 func (p *place) log() string { return filepath.Join(p.dir, "log") }
 
-// freePort returns a port that nothing listens on.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
-}
-
 func startPostgreSQL() (*server, error) {
 	initdb, err := binary("initdb", "/usr/lib/postgresql/*/bin")
 	if err != nil {
@@ -225,11 +215,12 @@ func startMariaDB() (*server, error) {
 func (p *place) await(
 	d sqllock.Dialect, args func(port string) []string, connector func(addr, database string) (driver.Connector, error),
 ) (*server, error) {
-	port, err := freePort()
+	kept, err := port.New() // until the process of the tests ends
 	if err != nil {
 		return nil, err
 	}
-	s := &server{dialect: d, addr: "127.0.0.1:" + port, place: p, command: args(port), connector: connector}
+	command := args(strconv.Itoa(kept.Number()))
+	s := &server{dialect: d, addr: kept.Addr(), place: p, command: command, connector: connector}
 	if err := s.start(); err != nil {
 		s.stop()
 		return nil, err
