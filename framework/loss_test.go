@@ -196,7 +196,9 @@ func TestEphemeralCreateIsNeverMovedToTheNextSession(t *testing.T) {
 			result <- err
 		}()
 		require.NoError(t, held.Wait(testzk.Context(t)))
-		expire(t, s.ID()) // the server closes the connection, and the request is lost
+		require.NoError(t, p.Refuse(true)) // closes the connection, and the request is lost
+		expire(t, s.ID())
+		require.NoError(t, p.Refuse(false))
 		failed(t, <-result, framework.Unknown, framework.ErrSessionLost)
 		session(t, c)
 		held.Release()
