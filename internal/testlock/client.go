@@ -24,6 +24,7 @@ func Client(
 		framework.WithSessionTimeout(timeout),
 		framework.WithRandom(rand.New(rand.NewPCG(random.Uint64(), 1)).Int64N),
 		framework.WithRetry(retry.Forever(100 * time.Millisecond)),
+		framework.WithLogger(Log(t)),
 	}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })

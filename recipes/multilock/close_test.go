@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
@@ -16,7 +17,8 @@ import (
 func simClient(t *testing.T, srv *zktest.Server, name string, timeout time.Duration) *framework.Client {
 	t.Helper()
 	c, err := framework.New(srv.MemAddr(),
-		framework.WithDialer(srv.Client(name).DialContext), framework.WithSessionTimeout(timeout))
+		framework.WithDialer(srv.Client(name).DialContext), framework.WithSessionTimeout(timeout),
+		framework.WithLogger(testlock.Log(t)))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.WaitConnected(t.Context()))

@@ -31,7 +31,7 @@ func TestSimulatedEndsOfAForeignLock(t *testing.T) {
 		renew(time.Minute)
 		slow := time.Duration(random.Int64N(int64(time.Second)))
 		service := foreign(func() recipes.ForeignHold {
-			return recipes.ForeignHold{Lost: lost, Until: func() time.Time { return *until.Load() },
+			return recipes.ForeignHold{Lost: lost, Logger: c.Logger(), Until: func() time.Time { return *until.Load() },
 				Release: func(ctx context.Context) error {
 					given.Add(1)
 					select {
@@ -53,6 +53,7 @@ func TestSimulatedEndsOfAForeignLock(t *testing.T) {
 				func() { go func() { _ = hold.Release() }() },
 				func() { go func() { require.NoError(t, c.Close()) }() },
 			}[i]()
+			_ = hold.Err()
 			time.Sleep(time.Duration(random.Int64N(3)) * 10 * time.Millisecond)
 		}
 		_ = hold.Release()

@@ -495,6 +495,12 @@ var defects = []defect{
 		says: "panic: ",
 	},
 	{
+		name: "log-of-a-loss", found: attacked, commit: "0c9d5ca",
+		text:   "`Err` of a hold waited for the log of the program, if it was the first to find the loss.",
+		folder: "recipes/internal/ownership", tests: "^TestErrLeavesTheLogOfALossToTheBackground$",
+		says: "logged by what asks for the error",
+	},
+	{
 		name: "word-srvr", found: compared, commit: "16cac8c",
 		text:   "The in-process server refused the word `srvr`, which a real server always answers.",
 		folder: "zktest", tests: "^TestWordsThatNoWhitelistRefuses$",
