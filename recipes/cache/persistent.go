@@ -99,7 +99,6 @@ func (s *persistent) event(e framework.WatchEvent) {
 
 func (s *persistent) handle(e framework.WatchEvent, at time.Time) {
 	switch {
-	case e.Type == zk.EventNotWatching && at.Before(s.set): // of an attempt before the watch
 	case e.Type == zk.EventNotWatching:
 		s.set = at
 		s.f.reset()

@@ -443,7 +443,7 @@ var defects = []defect{
 		says: "it was not deleted",
 	},
 	{
-		name: "connections-before-the-watch", found: simulated, commit: "3e6a9c3",
+		name: "connections-before-the-watch", found: simulated, commit: "b08d263",
 		text: "A cache that could watch only after several attempts took the loss of an earlier " +
 			"connection for that of its own, and followed nothing any more.",
 		folder: "recipes/cache", tests: "^TestConnectionsBeforeTheWatchAreForgotten$",
