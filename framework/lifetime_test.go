@@ -78,9 +78,9 @@ type listener struct{ calls chan struct{} }
 
 func newListener() *listener { return &listener{make(chan struct{}, 10)} }
 
-func (l *listener) LifetimeEnded() func() {
+func (l *listener) LifetimeEnded() (cleanUp, report func()) {
 	l.calls <- struct{}{}
-	return nil
+	return nil, nil
 }
 
 func TestListenerIsNotifiedOnceOfTheEndOfALifetime(t *testing.T) {
@@ -120,9 +120,9 @@ type slow struct {
 	free   <-chan struct{}
 }
 
-func (s *slow) LifetimeEnded() func() {
+func (s *slow) LifetimeEnded() (cleanUp, report func()) {
 	s.called <- struct{}{}
-	return func() { <-s.free }
+	return func() { <-s.free }, nil
 }
 
 func TestAllListenersAreNotifiedBeforeTheirFunctionsRun(t *testing.T) {

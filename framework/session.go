@@ -239,8 +239,8 @@ func (s *session) setLinkLocked(link bool) {
 	s.notifyLocked()
 }
 
-// notifyEndLocked starts a goroutine of the session. It calls all listeners, and then fns and the
-// functions that the listeners returned.
+// notifyEndLocked starts a goroutine of the session. It calls all listeners, then fns and the cleanups
+// that the listeners returned, and then their reports.
 func (s *session) notifyEndLocked(fns []*func()) {
 	listeners := s.onEnd
 	s.onEnd = nil
@@ -248,12 +248,12 @@ func (s *session) notifyEndLocked(fns []*func()) {
 		return
 	}
 	s.background.Go(func() {
+		var reports []*func()
 		for l := range listeners {
-			if then := l.LifetimeEnded(); then != nil {
-				fns = append(fns, &then)
-			}
+			cleanUp, report := l.LifetimeEnded()
+			fns, reports = append(fns, &cleanUp), append(reports, &report)
 		}
-		callAll(fns)
+		callAll(append(fns, reports...))
 	})
 }
 

@@ -127,9 +127,13 @@ func (t *watchTable) event(e zk.Event) {
 	callAll(then)
 }
 
+// callAll calls the functions in their order, unless they are nil. If one of them ends the goroutine, the
+// others are called nevertheless.
 func callAll(fns []*func()) {
-	for _, fn := range fns {
-		(*fn)()
+	for _, fn := range slices.Backward(fns) {
+		if *fn != nil {
+			defer (*fn)()
+		}
 	}
 }
 

@@ -57,9 +57,9 @@ type Lifetime interface {
 // EndListener is notified when a Lifetime has ended.
 type EndListener interface {
 	// LifetimeEnded is called once, in a goroutine that the end of the session waits for. It must
-	// not wait, because other listeners are called after it. If the returned function is not nil,
-	// it is called in the same goroutine after all listeners. It may take a while.
-	LifetimeEnded() (then func())
+	// not wait, because other listeners are called after it. Then the same goroutine calls cleanUp of
+	// all listeners, and then report of all, unless they are nil. Only report may wait: for code of the program.
+	LifetimeEnded() (cleanUp, report func())
 }
 
 // ReadKind is what bridge.Session.StartRead reads.

@@ -116,9 +116,9 @@ func TestFullCacheLeavesNoWatches(t *testing.T) {
 // slow is a listener that delays what follows the end of a session.
 type slow time.Duration
 
-func (s slow) LifetimeEnded() func() {
+func (s slow) LifetimeEnded() (cleanUp, report func()) {
 	time.Sleep(time.Duration(s))
-	return nil
+	return nil, nil
 }
 
 // In another session the cache is ready when it has read everything, although the watches of the

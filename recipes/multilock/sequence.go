@@ -75,7 +75,7 @@ func (s *sequence) all(ctx context.Context, how acquisition, holds *[]*ownership
 		if hold == nil {
 			return fmt.Errorf("multilock: lock %d (%T) returned neither a hold nor an error", i, l)
 		}
-		*holds = append(*holds, ownership.Of(hold)) // before Err is called, which may log the end of the hold
+		*holds = append(*holds, ownership.Of(hold)) // before Err is called: the code of a service may end the goroutine
 		if err := hold.Err(); errors.Is(err, recipes.ErrNotHeld) {
 			*holds = (*holds)[:i]
 			return fmt.Errorf("lock %d (%T) returned a released hold: %w", i, l, err)

@@ -269,3 +269,32 @@ func TestErrorOfADeletedNodeNamesItsOwner(t *testing.T) {
 	require.EqualError(t, &nodeDeletedError{node: "/n", owner: 0x2a},
 		ErrNodeDeleted.Error()+": /n belongs to session 0x2a now")
 }
+
+// asking is a context of the program whose method asks for the error of a hold when the hold ends.
+type asking struct {
+	context.Context
+	hold *Hold
+}
+
+func (a *asking) AfterFunc(func()) func() bool {
+	return func() bool { return a.hold.Err() != nil }
+}
+
+func TestHoldEndsUnderAContextOfTheProgram(t *testing.T) {
+	h := (&lent{}).hold(nil)
+	parent, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ctx := h.Context(&asking{parent, h})
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		_ = h.Release()
+	}()
+	testzk.Closes(t, released, "Release waits for a lock of its own")
+	require.ErrorIs(t, context.Cause(ctx), ErrNotHeld)
+	other := (&lent{}).hold(nil)
+	ctx = other.Context(&asking{parent, other})
+	cancel()
+	testzk.Closes(t, ctx.Done(), "the context goes on")
+	require.NoError(t, other.Release())
+}

@@ -39,8 +39,7 @@ func NewForeign(e Foreign) *Hold {
 	h := o.newHoldLocked()
 	if !x.Go(func() { x.monitor(o) }) {
 		x.Closed = signal.Closed // perhaps it is closed a moment later
-		o.endIfLost()
-		o.cleanUp()
+		o.lose(x.check())
 	}
 	return h
 }
@@ -56,11 +55,12 @@ type foreign struct {
 
 // monitor ends the ownership when the service does.
 func (x *foreign) monitor(o *ownership) {
+	// Code of the program may end the goroutine. Then nothing would notice the loss.
+	defer func() { o.lose(fmt.Errorf("%w: %s: nothing watches it", ErrForeignLost, x.Name)) }()
 	for {
 		o.endIfLost()
 		select {
 		case <-x.stopped:
-			o.cleanUp()
 			return
 		case <-x.Closed:
 		case <-x.Lost:
@@ -110,15 +110,21 @@ func (x *foreign) lost() error {
 }
 
 // abandon releases what the other service may still leave to its holder, in the background.
-func (x *foreign) abandon(reason error) {
-	log := x.Log.Named(ForeignRecipe).With(zap.String("path", x.Name))
-	// The log comes last: it is code of the program, which may panic.
-	defer log.Log(levelOf(reason), "hold ended", zap.Error(reason))
+func (x *foreign) abandon(error) {
 	x.Go(func() {
 		if err := x.release(); err != nil {
-			log.Warn("a lost lock of another service could not be released: it ends by its time limit", zap.Error(err))
+			x.logger().Warn("a lost lock of another service could not be released: it ends by its time limit",
+				zap.Error(err))
 		}
 	})
+}
+
+func (x *foreign) logLoss(reason error) {
+	x.logger().Log(levelOf(reason), "hold ended", zap.Error(reason))
+}
+
+func (x *foreign) logger() *zap.Logger {
+	return x.Log.Named(ForeignRecipe).With(zap.String("path", x.Name))
 }
 
 // release ends its wait when Closed is closed, which ends all else that is under way, too.

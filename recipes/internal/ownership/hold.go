@@ -19,7 +19,7 @@ type Hold struct {
 
 	// Guarded by mu of the ownership.
 	released bool
-	whole    *ownership // that this is a part of; nil: it is none
+	wholes   []*ownership // that this is a part of
 
 	mu      sync.Mutex
 	err     error // why it has ended; set once, with mu of the ownership held too
@@ -182,6 +182,9 @@ func (h *Hold) ValidUntil() time.Time {
 }
 
 func (h *Hold) Context(parent context.Context) context.Context {
+	if _, custom := parent.(afterFuncer); custom {
+		parent = standard{parent}
+	}
 	ctx, cancel := context.WithCancelCause(parent)
 	if err := h.Err(); err != nil {
 		cancel(err)
@@ -192,6 +195,13 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	}
 	return h.owned.carry(ctx, h)
 }
+
+// afterFuncer is a context of the program with a method that package context calls when a context that was
+// made from it is canceled. endLocked cancels contexts, and must not call code of the program.
+type afterFuncer interface{ AfterFunc(func()) func() bool }
+
+// standard is a context without further methods.
+type standard struct{ context.Context }
 
 func (h *Hold) register(cancel context.CancelCauseFunc) *cancellation {
 	h.mu.Lock()
@@ -255,22 +265,30 @@ func (h *Hold) StartReleaseAlone() (wait func() error, ok bool) {
 	return h.afterRelease(result, measured, err), true
 }
 
-// afterRelease returns what waits for the result of a release.
+// afterRelease ends what h was a part of, and returns what waits for the result of a release.
 func (h *Hold) afterRelease(result releaseResult, measured func(error), err error) (wait func() error) {
-	switch {
-	case err != nil:
+	if err != nil {
 		return func() error { return fmt.Errorf("release %s: %w", h.name(), err) }
-	case result == released:
+	}
+	loseAll(h.partOf(), ErrNotHeld)
+	switch result {
+	case released:
 		return func() error { return h.owned.finish(measured) }
-	case result == passedOn:
+	case passedOn:
 		measured(nil)
 	}
 	return nil
 }
 
+// partOf returns what h is a part of.
+func (h *Hold) partOf() []*ownership {
+	h.owned.mu.Lock()
+	defer h.owned.mu.Unlock()
+	return h.wholes
+}
+
 // endLocked ends the hold and its contexts, once. It needs mu of the ownership, so that what finds the
-// ownership ended finds the contexts ended too. To cancel a context runs no code of the program's
-// here.
+// ownership ended finds the contexts ended too. To cancel them calls no code of the program: see standard.
 func (h *Hold) endLocked(reason error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

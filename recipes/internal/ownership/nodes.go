@@ -61,8 +61,7 @@ func New(g Grant) *Hold {
 		n.watchers[i].nodes, n.watchers[i].index = n, i
 	}
 	if !g.Lifetime.Notify(n) {
-		n.owner.endIfLost()
-		n.owner.cleanUp()
+		n.owner.lose(n.check())
 		return h
 	}
 	for i, node := range g.Nodes {
@@ -91,11 +90,10 @@ func HoldsNode(s *framework.Session, name string) bool {
 	})
 }
 
-// LifetimeEnded implements bridge.EndListener. The cleanup comes after all other holds have
-// ended.
-func (n *nodes) LifetimeEnded() (then func()) {
+// LifetimeEnded implements bridge.EndListener.
+func (n *nodes) LifetimeEnded() (cleanUp, report func()) {
 	n.owner.endIfLost()
-	return n.owner.cleanUp
+	return n.owner.cleanUp, n.owner.report
 }
 
 func (n *nodes) session() *framework.Session { return n.Session }
@@ -122,7 +120,6 @@ func (n *nodes) paths() []string {
 
 // abandon deletes what is left where the session lives on.
 func (n *nodes) abandon(reason error) {
-	defer n.logLoss(reason) // last: it is code of the program's, which may panic
 	var deleted *nodeDeletedError
 	switch {
 	case errors.Is(reason, framework.ErrSuspended):

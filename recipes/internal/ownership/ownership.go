@@ -22,7 +22,8 @@ type ownership struct {
 	guards    int     // guarded transactions under way
 	uncertain bool    // one of them may still be applied
 	err       error   // why the ownership has ended
-	loss      *loss   // that cleanUp is still to be called for; nil: there is none
+	cleanup   func()  // that a loss still needs
+	reporting func()  // that a loss still needs
 }
 
 // resource is what is owned.
@@ -37,15 +38,17 @@ type resource interface {
 	validUntil() time.Time
 	// check returns why the resource is lost, or nil.
 	check() error
-	// abandon cleans up what is left after a loss.
+	// abandon has what is left after a loss cleaned up in the background.
 	abandon(reason error)
+	// logLoss logs a loss.
+	logLoss(reason error)
 	// release deletes or releases the resource.
 	release() error
 	// stopLocked ends what watches the resource, once. The ownership's mu is held.
 	stopLocked()
 	// carry returns a context in which the resource's locks are re-entered as h.
 	carry(ctx context.Context, h *Hold) context.Context
-	// measure reports the end of an ownership, once: err is why it was lost, or the result of its release.
+	// measure measures the end of an ownership, once: err is why it was lost, or the result of its release.
 	measure(held time.Duration, err error)
 	// addHeld adds n to the number of locks that are held now. The ownership's mu may be held.
 	addHeld(n int64)
@@ -140,14 +143,15 @@ func (o *ownership) measurementLocked() func(error) {
 	return func(err error) { o.measure(held, err) }
 }
 
-// lose ends all holds because of a loss, and cleans up.
+// lose ends all holds because of a loss, cleans up, and reports it.
 func (o *ownership) lose(reason error) {
 	o.end(reason)
 	o.cleanUp()
+	o.report()
 }
 
 // endIfLost asks the resource whether it is lost, which compares clocks, and ends all holds if it is.
-// cleanUp is left to what watches the resource, because it calls code of the program, which may block.
+// What watches the resource cleans up and reports the loss: the code of the program may block.
 func (o *ownership) endIfLost() {
 	if err := o.check(); err != nil {
 		o.end(err)
@@ -170,41 +174,45 @@ func (o *ownership) endOwn(reason error) (wholes []*ownership) {
 	}
 	o.err = reason
 	for _, h := range o.holds {
-		if h.whole != nil {
-			wholes = append(wholes, h.whole)
-		}
+		wholes = append(wholes, h.wholes...)
 		h.endLocked(reason)
 	}
-	o.loss = &loss{wholes: wholes, measured: o.measurementLocked()}
+	o.cleanup = func() {
+		defer o.notifyEnded()
+		loseAll(wholes, reason)
+		o.abandon(reason)
+	}
+	measured := o.measurementLocked()
+	o.reporting = func() {
+		defer measured(reason)
+		o.logLoss(reason)
+	}
 	o.stopLocked()
 	return wholes
 }
 
-// loss is what cleanUp needs.
-type loss struct {
-	wholes   []*ownership // that ended with it, or are about to
-	measured func(error)
+// loseAll ends what has lost a part, and cleans up. There is nothing to report.
+func loseAll(wholes []*ownership, reason error) {
+	for _, whole := range wholes {
+		whole.end(reason)
+		whole.cleanUp()
+	}
 }
 
-// cleanUp cleans up after a loss, once.
-func (o *ownership) cleanUp() {
-	lost, reason := o.takeLoss()
-	if lost == nil {
-		return
-	}
-	defer o.notifyEnded()
-	for _, whole := range lost.wholes {
-		whole.lose(reason)
-	}
-	o.abandon(reason)
-	lost.measured(reason)
-}
+// cleanUp cleans up after a loss, once. It waits for nothing.
+func (o *ownership) cleanUp() { o.callOnce(&o.cleanup) }
 
-func (o *ownership) takeLoss() (lost *loss, reason error) {
+// report logs and measures a loss, once.
+func (o *ownership) report() { o.callOnce(&o.reporting) }
+
+func (o *ownership) callOnce(fn *func()) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	lost, o.loss = o.loss, nil
-	return lost, o.err
+	call := *fn
+	*fn = nil
+	o.mu.Unlock()
+	if call != nil {
+		call()
+	}
 }
 
 // finish releases the resource after the last hold.
@@ -255,9 +263,7 @@ func (o *ownership) noteRequest() (wholes []*ownership, first bool) {
 	}
 	close(o.requested)
 	for _, h := range o.holds {
-		if h.whole != nil {
-			wholes = append(wholes, h.whole)
-		}
+		wholes = append(wholes, h.wholes...)
 	}
 	return wholes, true
 }

@@ -25,15 +25,16 @@ func Combine(key any, holds ...*Hold) *Hold {
 			o.request()
 		}
 	}
-	o.endIfLost() // one may have ended before
-	o.cleanUp()
+	if err := p.check(); err != nil { // one has ended before
+		o.lose(err)
+	}
 	return h
 }
 
 func (h *Hold) becomePartOf(whole *ownership) {
 	h.owned.mu.Lock()
 	defer h.owned.mu.Unlock()
-	h.whole = whole
+	h.wholes = append(h.wholes, whole)
 }
 
 // parts are holds as a resource.
@@ -42,9 +43,12 @@ type parts struct {
 	key   any // of all together; nil: each is re-entered by itself
 }
 
-func (p *parts) background(fn func()) bool { return p.holds[0].owned.background(fn) }
-func (p *parts) paths() []string           { return nil }
-func (p *parts) parts() []*Hold            { return p.holds }
+func (p *parts) background(fn func()) bool {
+	return slices.ContainsFunc(p.holds, func(h *Hold) bool { return h.owned.background(fn) })
+}
+
+func (p *parts) paths() []string { return nil }
+func (p *parts) parts() []*Hold  { return p.holds }
 
 func (p *parts) locks() []Lock {
 	var all []Lock
@@ -94,33 +98,29 @@ func (p *parts) session() *framework.Session {
 	return nil
 }
 
-// ReleaseAll releases holds, the last first: each in the background of its own session. ctx
+// ReleaseAll releases holds, the last first: each in the background of a session of its own. ctx
 // bounds only the wait.
 func ReleaseAll(ctx context.Context, holds []*Hold) error {
-	var leaves []*Hold
-	for _, h := range holds {
-		leaves = append(leaves, h.leaves()...)
-	}
-	errs := make(chan error, len(leaves))
+	errs := make(chan error, len(holds))
 	before := signal.Closed
-	for _, leaf := range slices.Backward(leaves) {
-		wait, previous, done := leaf.StartRelease(), before, make(chan struct{})
+	for _, h := range slices.Backward(holds) {
+		wait, previous, done := h.StartRelease(), before, make(chan struct{})
 		release := func() {
 			defer close(done)
 			select {
 			case <-previous:
 			case <-time.After(inTurnFor):
-			case <-leaf.sessionDone():
+			case <-h.sessionDone():
 			}
 			errs <- call(wait)
 		}
-		if !leaf.owned.background(release) {
+		if !h.owned.background(release) {
 			release() // the session has ended, so there is nothing to wait for
 		}
 		before = done
 	}
 	var all []error
-	for range leaves {
+	for range holds {
 		select {
 		case err := <-errs:
 			all = append(all, err)
@@ -172,6 +172,9 @@ func (p *parts) carry(ctx context.Context, h *Hold) context.Context {
 	}
 	return ctx
 }
+
+// logLoss does nothing: the losses of the parts are logged.
+func (p *parts) logLoss(error) {}
 
 // measure does nothing: the parts are measured.
 func (p *parts) measure(time.Duration, error) {}

@@ -1,0 +1,172 @@
+package multilock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes"
+	"github.com/docent-zk/docent/recipes/multilock"
+	"github.com/docent-zk/docent/recipes/mutex"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+// simulated calls test with clients in virtual time, and requires that they leave no node.
+func simulated(t *testing.T, test func(t *testing.T, srv *zktest.Server, connect connector)) {
+	t.Helper()
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		test(t, srv, func(name string, opts ...framework.Option) *framework.Client {
+			dialer := framework.WithDialer(srv.Client(name).DialContext)
+			return testzk.Connected(t, srv.MemAddr(), append(opts, dialer)...)
+		})
+		time.Sleep(10 * time.Minute) // a session lives for longer than it has nothing to do
+		require.NotContains(t, srv.Tree(), "ephemeral")
+	})
+}
+
+type connector func(name string, opts ...framework.Option) *framework.Client
+
+// A lock of the program's may limit how long it is held, and so release a part.
+func TestHoldEndsWhenAPartIsReleased(t *testing.T) {
+	simulated(t, func(t *testing.T, _ *zktest.Server, connect connector) {
+		c := connect("c")
+		limited := &recordedLock{acquire: func(ctx context.Context) (*recipes.Hold, error) {
+			hold, err := newMutex(t, c, "/a").Acquire(ctx)
+			if err == nil {
+				time.AfterFunc(10*time.Second, func() { _ = hold.Release() })
+			}
+			return hold, err
+		}}
+		hold := acquire(t, combined(t, limited, newMutex(t, c, "/b")))
+		time.Sleep(9 * time.Second)
+		require.NoError(t, hold.Err())
+		time.Sleep(2 * time.Second)
+		testzk.Closes(t, hold.Done(), "the hold of all goes on")
+		require.ErrorIs(t, hold.Err(), recipes.ErrNotHeld)
+		require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
+	})
+}
+
+// A program may keep a hold of a lock, and combine it with others several times.
+func TestPartOfTwoHoldsEndsBoth(t *testing.T) {
+	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+		c := connect("c")
+		shared := acquire(t, newMutex(t, c, "/a"))
+		kept := &recordedLock{acquire: func(context.Context) (*recipes.Hold, error) { return shared, nil }}
+		first := acquire(t, combined(t, kept, newMutex(t, c, "/b")))
+		second := acquire(t, combined(t, kept, newMutex(t, c, "/c")))
+		require.NoError(t, srv.Delete(shared.Path()))
+		time.Sleep(time.Second)
+		for _, hold := range []*recipes.Hold{first, second} {
+			testzk.Closes(t, hold.Done(), "the hold of all goes on")
+			require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
+		}
+	})
+}
+
+// An acquire that re-enters a hold of several locks, and then fails, releases what it has acquired only.
+func TestFailedAcquireKeepsTheHoldThatItHasReentered(t *testing.T) {
+	simulated(t, func(t *testing.T, _ *zktest.Server, connect connector) {
+		c, other := connect("c"), connect("other")
+		require.NoError(t, acquire(t, newMutex(t, other, "/x")).Release())
+		busy := acquire(t, newMutex(t, other, "/x"))
+		ordered := newMulti(t, c, []string{"/a", "/b"}, multilock.WithPathOrder())
+		hold := acquire(t, ordered)
+		_, err := combined(t, ordered, newMutex(t, c, "/x")).TryAcquire(hold.Context(t.Context()))
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.NoError(t, hold.Err())
+		_, err = newMutex(t, other, "/a").TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired, "two hold a lock")
+		require.NoError(t, busy.Release())
+		require.NoError(t, hold.Release())
+	})
+}
+
+// The log of one loss blocks for long, or ends the goroutine. Meanwhile the session lives, and its other
+// locks must be free.
+func TestLogOfALossKeepsNoOtherLock(t *testing.T) {
+	for name, end := range map[string]func(){
+		"blocks":             func() { time.Sleep(5 * time.Minute) },
+		"ends the goroutine": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+				c := connect("c", framework.WithLossPolicy(framework.Strict), logging("hold ended", end))
+				var given atomic.Int32
+				until := time.Now().Add(24 * time.Hour)
+				var holds []*recipes.Hold
+				for _, path := range simPaths {
+					service := foreign(func() recipes.ForeignHold {
+						return recipes.ForeignHold{
+							Until:   func() time.Time { return until },
+							Release: func(context.Context) error { given.Add(1); return nil },
+						}
+					})
+					holds = append(holds, acquire(t, combined(t, service, newMutex(t, c, path))))
+				}
+				srv.Client("c").Drop()
+				time.Sleep(time.Minute)
+				for _, hold := range holds {
+					require.ErrorIs(t, hold.Err(), framework.ErrSuspended)
+				}
+				require.EqualValues(t, len(holds), given.Load(), "released locks of the service")
+				require.NotContains(t, srv.Tree(), "ephemeral")
+			})
+		})
+	}
+}
+
+// A lock with hand-off waits for the end of its node in the client.
+func TestLogOfALossKeepsNoHandoff(t *testing.T) {
+	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+		c := connect("c", logging("hold ended", runtime.Goexit))
+		var locks []*mutex.Mutex
+		for _, path := range simPaths {
+			lock, err := mutex.New(c, path, mutex.WithLocalHandoff(mutex.Handoff{Streak: 10, Span: time.Second}))
+			require.NoError(t, err)
+			acquire(t, lock)
+			locks = append(locks, lock)
+		}
+		expire(srv.Client("c"))
+		time.Sleep(time.Minute)
+		for _, lock := range locks {
+			require.NoError(t, acquire(t, lock).Release())
+		}
+	})
+}
+
+// The code of a service ends the goroutine that watches its lock.
+func TestForeignLockThatNothingWatchesIsReleased(t *testing.T) {
+	simulated(t, func(t *testing.T, _ *zktest.Server, connect connector) {
+		lost, until := make(chan struct{}), time.Now().Add(24*time.Hour)
+		var asked, given atomic.Int32
+		service := foreign(func() recipes.ForeignHold {
+			return recipes.ForeignHold{
+				Lost:  lost,
+				Until: func() time.Time { return until },
+				Reason: func() error {
+					if asked.Add(1) == 1 {
+						runtime.Goexit()
+					}
+					return errors.New("evicted")
+				},
+				Release: func(context.Context) error { given.Add(1); return nil },
+			}
+		})
+		hold := acquire(t, combined(t, service, newMutex(t, connect("c"), "/lock")))
+		close(lost)
+		time.Sleep(time.Second)
+		testzk.Closes(t, hold.Done(), "the hold goes on")
+		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+		require.EqualValues(t, 1, given.Load(), "released locks of the service")
+	})
+}
