@@ -270,10 +270,20 @@ func TestErrorOfADeletedNodeNamesItsOwner(t *testing.T) {
 		ErrNodeDeleted.Error()+": /n belongs to session 0x2a now")
 }
 
-// asking is a context of the program whose method asks for the error of a hold when the hold ends.
+// asking is a context of the program, whose method asks for the error of a hold when the hold ends.
 type asking struct {
 	context.Context
+	done chan struct{}
 	hold *Hold
+}
+
+func (a *asking) Done() <-chan struct{} { return a.done }
+
+func (a *asking) Err() error {
+	if isClosed(a.done) {
+		return context.Canceled
+	}
+	return nil
 }
 
 func (a *asking) AfterFunc(func()) func() bool {
@@ -282,9 +292,7 @@ func (a *asking) AfterFunc(func()) func() bool {
 
 func TestHoldEndsUnderAContextOfTheProgram(t *testing.T) {
 	h := (&lent{}).hold(nil)
-	parent, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ctx := h.Context(&asking{parent, h})
+	ctx := h.Context(&asking{t.Context(), make(chan struct{}), h})
 	released := make(chan struct{})
 	go func() {
 		defer close(released)
@@ -293,8 +301,9 @@ func TestHoldEndsUnderAContextOfTheProgram(t *testing.T) {
 	testzk.Closes(t, released, "Release waits for a lock of its own")
 	require.ErrorIs(t, context.Cause(ctx), ErrNotHeld)
 	other := (&lent{}).hold(nil)
-	ctx = other.Context(&asking{parent, other})
-	cancel()
+	parent := &asking{t.Context(), make(chan struct{}), other}
+	ctx = other.Context(parent)
+	close(parent.done)
 	testzk.Closes(t, ctx.Done(), "the context goes on")
 	require.NoError(t, other.Release())
 }
