@@ -53,13 +53,14 @@ func TestDecodingStopsAtTheFirstError(t *testing.T) {
 // A frame that arrived before the end of the connection is not lost.
 func TestEndingsDiffer(t *testing.T) {
 	for name, c := range map[string]struct {
-		end  func(*rawzk.Conn) error
-		want error
+		end     func(*rawzk.Conn) error
+		want    error
+		timeout time.Duration
 	}{
-		"closed": {(*rawzk.Conn).Close, rawzk.ErrClosed},
-		"half":   {(*rawzk.Conn).CloseWrite, rawzk.ErrClosed},
-		"reset":  {(*rawzk.Conn).Reset, rawzk.ErrReset},
-		"silent": {func(*rawzk.Conn) error { return nil }, rawzk.ErrTimeout},
+		"closed": {(*rawzk.Conn).Close, rawzk.ErrClosed, time.Minute},
+		"half":   {(*rawzk.Conn).CloseWrite, rawzk.ErrClosed, time.Minute},
+		"reset":  {(*rawzk.Conn).Reset, rawzk.ErrReset, time.Minute},
+		"silent": {func(*rawzk.Conn) error { return nil }, rawzk.ErrTimeout, 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			here, there := connected(t)
@@ -68,7 +69,7 @@ func TestEndingsDiffer(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "hello", string(frame))
 			require.NoError(t, c.end(there))
-			_, err = here.ReadFrame(300 * time.Millisecond)
+			_, err = here.ReadFrame(c.timeout)
 			require.Equal(t, c.want, err)
 		})
 	}
