@@ -89,6 +89,24 @@ func (u *user) waitWithin(d time.Duration) *timed {
 	return w
 }
 
+// entersWithin is waitWithin that acquires the lock on the other goroutine. entered is closed when the lock
+// is released.
+func (u *user) entersWithin(d time.Duration) (w *timed, entered <-chan struct{}) {
+	u.t.Helper()
+	released := make(chan struct{})
+	w = &timed{}
+	w.Attempt = testlock.Start(u.t, func(ctx context.Context) (*recipes.Hold, error) {
+		hold, err := u.mutex.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		context.AfterFunc(hold.Context(context.Background()), func() { close(released) })
+		hold, w.signaled, err = u.cond.WaitWithin(ctx, hold, d)
+		return hold, err
+	})
+	return w, released
+}
+
 // ends waits for a valid hold, checks whether the waiter was signaled, and releases the hold.
 func (w *timed) ends(t testing.TB, signaled bool) {
 	t.Helper()

@@ -56,8 +56,10 @@ func TestWaitersWithLimits(t *testing.T) {
 	path := testzk.Path(t)
 	a := newUser(t, testzk.Connected(t, testzk.Connect()), path)
 	b := newUser(t, testzk.Connected(t, testzk.Connect()), path)
-	first, second := a.waitWithin(time.Millisecond), a.waitWithin(time.Hour)
+	first := a.waitWithin(time.Millisecond)
+	second, entered := a.entersWithin(time.Hour) // perhaps after the first one has left with the lock
 	first.ends(t, false)
+	testzk.Closes(t, entered, "the second waiter does not release the lock")
 	b.signal()
 	second.ends(t, true)
 	third, last := a.wait(), b.waitWithin(time.Millisecond)
