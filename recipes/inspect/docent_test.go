@@ -56,6 +56,7 @@ func TestWalkShowsTheRecipesThatOnlyDocentHas(t *testing.T) {
 			return err == nil && len(names) == n
 		}, name)
 	}
+	testzk.Empty(t, root+"/mutex") // a waiter of a condition releases the lock after it has made its node
 	testzk.Everywhere(t)
 	require.Equal(t, []string{
 		"/barrier barrier? closed curator",
