@@ -235,6 +235,7 @@ func TestForeignHoldIsHeldTogetherWithAMutex(t *testing.T) {
 		mu, err := mutex.New(c, testzk.Path(t)+"/lock")
 		require.NoError(t, err)
 		l := newLease()
+		l.until.Store(time.Now().Add(time.Hour).UnixNano()) // this test is in real time
 		locks := []recipes.Locker{mu, locker(func() (*recipes.Hold, error) { return recipes.HoldForeign(l.hold()) })}
 		if first {
 			locks[0], locks[1] = locks[1], locks[0]
