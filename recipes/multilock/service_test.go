@@ -31,7 +31,7 @@ type service struct {
 	refuse   error // error of a release
 }
 
-const timeToLive = 10 * time.Second
+const timeToLive = time.Minute
 
 // ofService is a lock of a service: a function that acquires it, and waits for other holders if wait
 // is true. Without an Until the service leaves the lock to its holder until the release.
