@@ -92,15 +92,17 @@ func TestNeverMoreThanTheLimitAndAllAreServed(t *testing.T) {
 func TestAllPermitsAreInUseAtTheSameTime(t *testing.T) {
 	const limit = 5
 	path := testzk.Path(t)
-	var inside sync.WaitGroup
-	inside.Add(limit)
+	var inside atomic.Int64
+	all := make(chan struct{})
 	var running sync.WaitGroup
 	for range limit {
 		s := another(t, path, limit)
 		running.Go(func() {
 			hold := acquire(t, s, 1)
-			inside.Done()
-			inside.Wait() // waits for the other holders; they would never get here if they had to wait for this one
+			if inside.Add(1) == limit {
+				close(all)
+			}
+			testzk.Closes(t, all, "a holder waits for another one")
 			release(t, hold)
 		})
 	}

@@ -47,25 +47,31 @@ func TestSlotsOfLivePermitsAreDistinctAndBelowTheLimit(t *testing.T) {
 	root := testzk.Path(t)
 	var mu sync.Mutex
 	taken := map[int]bool{}
+	take := func(hold *recipes.Hold) {
+		mu.Lock()
+		defer mu.Unlock()
+		require.Len(t, semaphore.Slots(hold), len(hold.Paths()))
+		for _, slot := range semaphore.Slots(hold) {
+			require.True(t, 0 <= slot && slot < limit, "slot %d", slot)
+			require.False(t, taken[slot], "slot %d is in use", slot)
+			taken[slot] = true
+		}
+	}
+	give := func(hold *recipes.Hold) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, slot := range semaphore.Slots(hold) {
+			delete(taken, slot)
+		}
+	}
 	var running sync.WaitGroup
 	for range clients {
 		s := another(t, root, limit, semaphore.WithSlots())
 		running.Go(func() {
 			for range turns {
 				hold := acquire(t, s, 1+rand.IntN(2))
-				mu.Lock()
-				require.Len(t, semaphore.Slots(hold), len(hold.Paths()))
-				for _, slot := range semaphore.Slots(hold) {
-					require.True(t, 0 <= slot && slot < limit, "slot %d", slot)
-					require.False(t, taken[slot], "slot %d is in use", slot)
-					taken[slot] = true
-				}
-				mu.Unlock()
-				mu.Lock()
-				for _, slot := range semaphore.Slots(hold) {
-					delete(taken, slot)
-				}
-				mu.Unlock()
+				take(hold)
+				give(hold)
 				release(t, hold)
 			}
 		})
