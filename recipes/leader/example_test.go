@@ -63,9 +63,10 @@ func ExampleLatch() {
 		fmt.Println(err)
 		return
 	}
-	l.Listen(func(c leader.Change) {
+	ended := make(chan error, 1)
+	l.Listen(func(c leader.Change) { // on a goroutine of its own
 		if c.Err != nil {
-			fmt.Println("the term has ended:", c.Err)
+			ended <- c.Err
 		}
 	})
 	ctx := context.Background()
@@ -83,11 +84,12 @@ func ExampleLatch() {
 	fmt.Println("written:", err == nil, "leads:", l.Term() != nil)
 	fmt.Println("closed:", l.Close())
 	fmt.Println("leads:", l.Term() != nil)
+	fmt.Println("the term has ended:", <-ended)
 	// Output:
 	// written: true leads: true
-	// the term has ended: recipes: not held
 	// closed: <nil>
 	// leads: false
+	// the term has ended: recipes: not held
 }
 
 // A program that is no candidate observes the leader and each change.
