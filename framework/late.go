@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -88,6 +89,24 @@ func (l *late) reconnected(s *session) {
 	l.startLocked(s)
 }
 
+// disconnected forgets the nodes that cannot be created any more. Any connect request may let a server
+// create the others, although the client gets no answer, so they are due until they have been looked for
+// on another connection.
+func (l *late) disconnected(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forgetLocked(s)
+	for _, n := range l.all {
+		n.look = due
+	}
+}
+
+// forgetLocked forgets the nodes that cannot be created any more and need not be looked for.
+func (l *late) forgetLocked(s *session) {
+	last := s.lastMoment()
+	l.all = slices.DeleteFunc(l.all, func(n *lateNodes) bool { return n.over(last) })
+}
+
 // ended has the nodes that outlive the session looked for in the next one.
 func (l *late) ended(s *session) {
 	l.mu.Lock()
@@ -130,14 +149,14 @@ const cleanupDelay = 73 * time.Millisecond
 // cleanUp looks for the nodes that are due until there are none. Without a connection it returns,
 // and the next connection starts it again.
 func (l *late) cleanUp(s *session) {
-	s.core.cfg.metrics.Add(metrics.PendingDeletions, 1, metrics.Labels{})
-	defer s.core.cfg.metrics.Add(metrics.PendingDeletions, -1, metrics.Labels{})
 	ended := false
 	defer func() {
 		if !ended {
 			l.interrupted()
 		}
 	}()
+	s.core.cfg.metrics.Add(metrics.PendingDeletions, 1, metrics.Labels{})
+	defer s.core.cfg.metrics.Add(metrics.PendingDeletions, -1, metrics.Labels{})
 	sleep(cleanupDelay, s.done, s.core.ctx.Done())
 	if dropped := l.takeDropped(); dropped > 0 {
 		s.core.cfg.log.Warn("too many creates without an answer: the oldest are not looked for any more",
@@ -164,6 +183,11 @@ func (l *late) interrupted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running = false
+	for _, n := range l.all {
+		if n.look == looking {
+			n.look = due
+		}
+	}
 }
 
 // takeDue returns the nodes that are due. It returns nil if there are none or if there is no
@@ -180,8 +204,7 @@ func (l *late) takeDue(s *session) (taken []*lateNodes) {
 		}
 	}
 	if taken == nil {
-		last := s.lastMoment()
-		l.all = slices.DeleteFunc(l.all, func(n *lateNodes) bool { return n.over(last) })
+		l.forgetLocked(s)
 		l.running = false
 	}
 	return taken
@@ -253,8 +276,13 @@ func (s *session) logCleanupFailure(path string, err error) {
 	}
 }
 
-// deletedAtOnce is how many nodes are deleted in one transaction.
-const deletedAtOnce = 100
+const (
+	// deletedAtOnce is how many nodes are deleted in one transaction.
+	deletedAtOnce = 100
+	// bytesAtOnce limits the paths of these nodes, unless there is one: servers close the connection of a
+	// client that sends a request that is too large for them.
+	bytesAtOnce = 64 << 10
+)
 
 func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map[string]lateNode) error {
 	children, err := s.list(ctx, parent)
@@ -283,9 +311,8 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 			unowned = append(unowned, full)
 		}
 	}
-	s.logLook(parent, wanted, len(children), unowned)
 	var refused error
-	for some := range slices.Chunk(unowned, deletedAtOnce) {
+	for some := range chunks(unowned) {
 		switch err := (&deletion{left: slices.Clone(some), uncertain: true}).attempt(ctx, s); {
 		case s.interrupts(ctx, err):
 			return err
@@ -295,7 +322,27 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 			s.logDeleted(some)
 		}
 	}
+	s.logLook(parent, wanted, len(children), unowned)
 	return refused
+}
+
+// chunks divides paths into those of one transaction each.
+func chunks(paths []string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		first, size := 0, 0
+		for i, path := range paths {
+			if i > first && (i-first == deletedAtOnce || size+len(path) > bytesAtOnce) {
+				if !yield(paths[first:i]) {
+					return
+				}
+				first, size = i, 0
+			}
+			size += len(path)
+		}
+		if first < len(paths) {
+			yield(paths[first:])
+		}
+	}
 }
 
 func (s *session) logDeleted(nodes []string) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/internal/znode"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
@@ -332,8 +333,9 @@ func TestLateNodesNeedLittleMemory(t *testing.T) {
 	})
 }
 
-// routes can be cut: those of new connections to the ZooKeeper leader, and those to the follower.
-type routes struct{ leader, follower atomic.Bool }
+// routes can be cut: those of new connections to the ZooKeeper leader, and those to the follower. While
+// answers is set, those of the follower are lost.
+type routes struct{ leader, follower, answers atomic.Bool }
 
 // connectBy connects the client to the follower, by routes that can be cut.
 func (d *detour) connectBy(cut *routes, opts ...framework.Option) {
@@ -341,9 +343,28 @@ func (d *detour) connectBy(cut *routes, opts ...framework.Option) {
 		if addr == d.srv.MemAddr() && cut.leader.Load() || addr == d.follower.MemAddr() && cut.follower.Load() {
 			return nil, errors.New("no route")
 		}
-		return d.srv.Client("a").DialContext(ctx, network, addr)
+		c, err := d.srv.Client("a").DialContext(ctx, network, addr)
+		if err == nil && addr == d.follower.MemAddr() {
+			c = &losesAnswers{c, &cut.answers}
+		}
+		return c, err
 	}
 	d.connect(append(opts, framework.WithDialer(dial))...)
+}
+
+// losesAnswers is a connection that ends with an answer, while they are lost.
+type losesAnswers struct {
+	net.Conn
+	lost *atomic.Bool
+}
+
+func (c *losesAnswers) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.lost.Load() {
+		_ = c.Close()
+		return 0, io.EOF
+	}
+	return n, err
 }
 
 // giveUp ends the session of the client. All requests to close it are lost, and from then on the client reaches
@@ -480,6 +501,109 @@ func TestNodeThatIsLookedForWhenAnotherIsAddedIsDeleted(t *testing.T) {
 	})
 }
 
+// In an outage the follower gets a connect request of the client, which gets no answer, and passes the request
+// on. Then the five minutes end, the answer of another create is lost, and the client connects again.
+func TestNodeThatIsCreatedInAnOutageIsDeleted(t *testing.T) {
+	for kind, opts := range lateKinds {
+		t.Run(kind, func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				d, cut := &detour{t: t, srv: srv, follower: srv.Follower(0)}, &routes{}
+				d.connectBy(cut)
+				first := session(t, d.Client).ID()
+				d.follower.HoldRequests()
+				began := time.Now()
+				d.abandon(1, opts...)
+				d.toLeader() // and it has looked there
+				time.Sleep(time.Until(began.Add(4*time.Minute + 56*time.Second)))
+				cut.leader.Store(true)
+				cut.answers.Store(true)
+				rule := srv.On(fault.Match{Op: fault.OpCreate, Client: "a", Times: 1}, fault.DropBefore())
+				ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+				defer cancel()
+				other := make(chan error, 1)
+				go func() {
+					_, err := d.create(ctx, opts...)
+					other <- err
+				}()
+				time.Sleep(time.Second)
+				require.Equal(t, 1, rule.Hits())
+				d.passesOn(began)
+				failed(t, <-other, framework.Unknown, context.DeadlineExceeded)
+				require.Greater(t, time.Since(began), 5*time.Minute)
+				time.Sleep(time.Second)
+				cut.leader.Store(false)
+				cut.answers.Store(false)
+				time.Sleep(10 * time.Minute)
+				require.Equal(t, first, session(t, d.Client).ID())
+				d.empty()
+			})
+		})
+	}
+}
+
+// passesOn has the follower pass the request on, less than five minutes after its answer was lost.
+func (d *detour) passesOn(began time.Time) {
+	d.follower.ReleaseRequests()
+	time.Sleep(500 * time.Millisecond)
+	require.Less(d.t, time.Since(began), 5*time.Minute)
+	require.Len(d.t, d.nodes(), 1, "the request was not passed on")
+}
+
+// The same in an outage that ends the session, after the five minutes.
+func TestNodeThatIsCreatedInTheLastOutageOfItsSessionIsDeleted(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		d, cut := &detour{t: t, srv: srv, follower: srv.Follower(0)}, &routes{}
+		d.connectBy(cut)
+		first := session(t, d.Client).ID()
+		d.follower.HoldRequests()
+		began := time.Now()
+		d.abandon(1)
+		d.toLeader() // and it has looked there
+		time.Sleep(time.Until(began.Add(4*time.Minute + 50*time.Second)))
+		cut.leader.Store(true)
+		cut.answers.Store(true)
+		srv.Client("a").Drop()
+		time.Sleep(time.Second)
+		d.passesOn(began)
+		time.Sleep(30 * time.Second)
+		cut.leader.Store(false)
+		cut.answers.Store(false)
+		d.awaitSessionAfter(first)
+		time.Sleep(10 * time.Minute)
+		d.empty()
+	})
+}
+
+// A hundred paths do not fit into a request that the servers read.
+func TestLateNodesWithLongPathsAreDeleted(t *testing.T) {
+	runDetour(t, func(d *detour) {
+		parent := "/lock/" + strings.Repeat("x", 11000)
+		require.NoError(d.t, d.CreateContainers(d.t.Context(), parent))
+		d.follower.HoldRequests()
+		ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
+		defer cancel()
+		const n = 100
+		errs := make(chan error, n)
+		for range n {
+			go func() {
+				_, err := d.Create(ctx, parent+"/n-", nil, framework.Protected(), framework.Sequential(), framework.Ephemeral())
+				errs <- err
+			}()
+		}
+		for range n {
+			failed(d.t, <-errs, framework.Unknown, context.DeadlineExceeded)
+		}
+		d.toLeader()
+		d.srv.Client("a").Drop()
+		time.Sleep(50 * time.Millisecond)
+		d.follower.ReleaseRequests()
+		time.Sleep(20 * time.Second) // until containers are looked for
+		left, err := d.srv.Children(parent)
+		require.NoError(d.t, err)
+		require.Empty(d.t, left)
+	})
+}
+
 // The connection ends after a search that has found nothing, and the client comes back to the server where the
 // first request waits. The second request fails because of the first.
 func TestCreateBehindItsOwnLateRequest(t *testing.T) {
@@ -565,5 +689,58 @@ func TestLoggerDoesNotEndTheSearchForLateNodes(t *testing.T) {
 			}
 			require.True(d.t, ended.Load(), message)
 		}, framework.WithLogger(log))
+	}
+}
+
+// endingMetrics end the goroutine that counts a pending deletion, once.
+type endingMetrics struct {
+	testzk.Metrics
+	counts       int64 // 1 at the begin of the deletion, -1 at its end
+	armed, ended atomic.Bool
+}
+
+func (m *endingMetrics) Add(i metrics.Instrument, n int64, l metrics.Labels) {
+	m.Metrics.Add(i, n, l)
+	if i == metrics.PendingDeletions && n == m.counts && m.armed.Load() && m.ended.CompareAndSwap(false, true) {
+		runtime.Goexit()
+	}
+}
+
+func TestMetricsDoNotEndTheSearchForLateNodes(t *testing.T) {
+	for _, counts := range []int64{1, -1} {
+		m := &endingMetrics{counts: counts}
+		runDetour(t, func(d *detour) {
+			m.armed.Store(true)
+			d.follower.HoldRequests()
+			d.abandon(1, framework.Ephemeral())
+			d.toLeader()
+			d.toFollower()
+			d.srv.Client("a").Drop()
+			time.Sleep(time.Second)
+			require.Empty(d.t, d.nodes(), counts)
+			require.True(d.t, m.ended.Load())
+		}, framework.WithMetrics(m))
+	}
+}
+
+// The answer to a create comes when its caller has left.
+func TestMetricsDoNotEndTheDeletionOfANodeWithoutACaller(t *testing.T) {
+	for _, counts := range []int64{1, -1} {
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			m := &endingMetrics{counts: counts}
+			c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext), framework.WithMetrics(m))
+			require.NoError(t, c.CreateContainers(t.Context(), "/lock"))
+			m.armed.Store(true)
+			srv.On(fault.Match{Op: fault.OpCreate, Client: "c", Times: 1}, fault.Delay(200*time.Millisecond))
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := c.Create(ctx, "/lock/n-", nil, framework.Protected(), framework.Sequential(), framework.Ephemeral())
+			failed(t, err, framework.Unknown, context.DeadlineExceeded)
+			time.Sleep(10 * time.Second)
+			require.True(t, m.ended.Load())
+			left, err := srv.Children("/lock")
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
 	}
 }

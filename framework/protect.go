@@ -299,19 +299,25 @@ func (o ops) runInBackground(c call, step func(context.Context, *session) error)
 	task := o
 	task.background = true
 	spawned := o.core.spawn(func() {
+		err := c.failed(Unknown, errGoroutineEnded)
+		defer func() { result <- err }()
+		defer o.metrics().Add(metrics.PendingDeletions, -1, metrics.Labels{})
+		defer func() { // also if the metrics of the program end the goroutine
+			_, err = run(context.Background(), task, c, func(ctx context.Context, s *session) (nothing, error) {
+				return nothing{}, step(ctx, s)
+			})
+			o.logFailure(c, err)
+		}()
 		o.metrics().Add(metrics.PendingDeletions, 1, metrics.Labels{})
-		_, err := run(context.Background(), task, c, func(ctx context.Context, s *session) (nothing, error) {
-			return nothing{}, step(ctx, s)
-		})
-		o.logFailure(c, err)
-		o.metrics().Add(metrics.PendingDeletions, -1, metrics.Labels{})
-		result <- err
 	})
 	if !spawned {
 		result <- c.failed(NotApplied, ErrClosed)
 	}
 	return result
 }
+
+// errGoroutineEnded means that code of the program, such as metrics, has ended the goroutine.
+var errGoroutineEnded = errors.New("framework: code of the program ended the goroutine of the deletion")
 
 // logFailure logs that a node may be left for good, because there may be no caller that gets the
 // error. It does not if the node is missing, or if its session has ended.

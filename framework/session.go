@@ -193,6 +193,7 @@ func (s *session) linked() bool {
 
 // Disconnected implements conn.Handler.
 func (h handler) Disconnected() {
+	h.late.disconnected(h.session)
 	if h.isAdmitted() {
 		_ = h.check() // after a long silence the state is Lost, not Suspended
 	}
