@@ -67,7 +67,7 @@ func (l *late) add(s *session, n *lateNodes) {
 		cleanUpAfter(s, []*lateNodes{n})
 		return
 	}
-	for now := s.lastMoment(); len(l.all) > 0 && l.all[0].over(now); {
+	for now := conn.Now(); len(l.all) > 0 && l.all[0].over(now); {
 		l.all = l.all[1:]
 	}
 	if len(l.all) == maxLate {
@@ -92,19 +92,19 @@ func (l *late) reconnected(s *session) {
 // disconnected forgets the nodes that cannot be created any more. Any connect request may let a server
 // create the others, although the client gets no answer, so they are due until they have been looked for
 // on another connection.
-func (l *late) disconnected(s *session) {
+func (l *late) disconnected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.forgetLocked(s)
+	l.forgetLocked()
 	for _, n := range l.all {
 		n.look = due
 	}
 }
 
 // forgetLocked forgets the nodes that cannot be created any more and need not be looked for.
-func (l *late) forgetLocked(s *session) {
-	last := s.lastMoment()
-	l.all = slices.DeleteFunc(l.all, func(n *lateNodes) bool { return n.over(last) })
+func (l *late) forgetLocked() {
+	now := conn.Now()
+	l.all = slices.DeleteFunc(l.all, func(n *lateNodes) bool { return n.over(now) })
 }
 
 // ended has the nodes that outlive the session looked for in the next one.
@@ -117,17 +117,17 @@ func (l *late) ended(s *session) {
 
 // cleanUpAfter has those of the nodes looked for in the session after s that outlive s.
 func cleanUpAfter(s *session, all []*lateNodes) {
-	end := s.lastMoment()
-	left := slices.DeleteFunc(all, func(n *lateNodes) bool { return n.over(end) || !n.outlive() })
+	now := conn.Now()
+	left := slices.DeleteFunc(all, func(n *lateNodes) bool { return n.over(now) || !n.outlive() })
 	if len(left) > 0 {
 		left[0].o.cleanUpAfter(left, s)
 	}
 }
 
-// over reports whether the nodes, at the last moment of their session, cannot be created any more and
-// need not be looked for.
-func (n *lateNodes) over(last conn.Stamp) bool {
-	return n.look == looked && last.Since(n.since) >= lateTimeout
+// over reports whether the nodes cannot be created any more and need not be looked for. Those that have
+// been looked for on the current connection cannot be created until it ends.
+func (n *lateNodes) over(now conn.Stamp) bool {
+	return n.look == looked && now.Since(n.since) >= lateTimeout
 }
 
 // outlive reports whether one of the nodes outlives its session.
@@ -204,7 +204,7 @@ func (l *late) takeDue(s *session) (taken []*lateNodes) {
 		}
 	}
 	if taken == nil {
-		l.forgetLocked(s)
+		l.forgetLocked()
 		l.running = false
 	}
 	return taken

@@ -574,6 +574,8 @@ func TestNodeThatIsCreatedInTheLastOutageOfItsSessionIsDeleted(t *testing.T) {
 	})
 }
 
+var lockNode = []framework.CreateOption{framework.Protected(), framework.Sequential(), framework.Ephemeral()}
+
 // A hundred paths do not fit into a request that the servers read.
 func TestLateNodesWithLongPathsAreDeleted(t *testing.T) {
 	runDetour(t, func(d *detour) {
@@ -586,7 +588,7 @@ func TestLateNodesWithLongPathsAreDeleted(t *testing.T) {
 		errs := make(chan error, n)
 		for range n {
 			go func() {
-				_, err := d.Create(ctx, parent+"/n-", nil, framework.Protected(), framework.Sequential(), framework.Ephemeral())
+				_, err := d.Create(ctx, parent+"/n-", nil, lockNode...)
 				errs <- err
 			}()
 		}
@@ -728,13 +730,14 @@ func TestMetricsDoNotEndTheDeletionOfANodeWithoutACaller(t *testing.T) {
 	for _, counts := range []int64{1, -1} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 			m := &endingMetrics{counts: counts}
-			c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext), framework.WithMetrics(m))
+			dialer := framework.WithDialer(srv.Client("c").DialContext)
+			c := testzk.Connected(t, srv.MemAddr(), dialer, framework.WithMetrics(m))
 			require.NoError(t, c.CreateContainers(t.Context(), "/lock"))
 			m.armed.Store(true)
 			srv.On(fault.Match{Op: fault.OpCreate, Client: "c", Times: 1}, fault.Delay(200*time.Millisecond))
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			_, err := c.Create(ctx, "/lock/n-", nil, framework.Protected(), framework.Sequential(), framework.Ephemeral())
+			_, err := c.Create(ctx, "/lock/n-", nil, lockNode...)
 			failed(t, err, framework.Unknown, context.DeadlineExceeded)
 			time.Sleep(10 * time.Second)
 			require.True(t, m.ended.Load())

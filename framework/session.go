@@ -97,7 +97,6 @@ type session struct {
 	onEnd      map[hooks.EndListener]struct{} // notified when the lifetime ends
 	changed    chan struct{}                  // closed and replaced when one of these changes
 	err        error                          // why the session has ended
-	ended      conn.Stamp                     // when
 	done       chan struct{}                  // closed when err is set
 }
 
@@ -193,7 +192,7 @@ func (s *session) linked() bool {
 
 // Disconnected implements conn.Handler.
 func (h handler) Disconnected() {
-	h.late.disconnected(h.session)
+	h.late.disconnected()
 	if h.isAdmitted() {
 		_ = h.check() // after a long silence the state is Lost, not Suspended
 	}
@@ -296,23 +295,13 @@ func (s *session) end(reason error) {
 	if s.err != nil {
 		return
 	}
-	s.err, s.ended = reason, conn.Now()
+	s.err = reason
 	s.notifyEndLocked(s.watches.close()) // before close waits for the background goroutines
 	close(s.done)
 	s.cancelConn()
 	if s.admitted {
 		s.core.states.set(StateChange{State: Lost, Session: s.info.ID, Cause: reason, At: time.Now()})
 	}
-}
-
-// lastMoment returns when the session ended, or the current moment if it has not.
-func (s *session) lastMoment() conn.Stamp {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.ended
-	}
-	return conn.Now()
 }
 
 // deadlineAfter returns for how long the client relies on a session with the given timeout.

@@ -338,7 +338,7 @@ var defects = []defect{
 		says: "Should be empty, but was [_c_",
 	},
 	{
-		name: "late-node-while-closing", found: attacked, commit: "ab7fdc0",
+		name: "late-node-while-closing", found: attacked, commit: "3046f98",
 		text: "A late create left a node that nothing owned, if it was applied while the client tried to end its " +
 			"session, and five minutes after its request that was over.",
 		folder: "framework", tests: "^TestNodeThatIsCreatedWhileItsSessionIsBeingClosedIsDeleted$",
@@ -499,6 +499,39 @@ var defects = []defect{
 		text:   "`Err` of a hold waited for the log of the program, if it was the first to find the loss.",
 		folder: "recipes/internal/ownership", tests: "^TestErrLeavesTheLogOfALossToTheBackground$",
 		says: "logged by what asks for the error",
+	},
+	{
+		name: "late-node-of-an-outage", found: attacked, commit: "3046f98",
+		text: "A late create left a node that nothing owned, also a lock node of a living session, if it was " +
+			"applied in an outage, and five minutes after its request were over before the next connection.",
+		folder: "framework", tests: "^TestNodeThatIsCreatedInAnOutageIsDeleted$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
+		name: "late-nodes-with-long-paths", found: attacked, commit: "3046f98",
+		text: "A hundred late creates with long paths were deleted in one request, which the servers do not " +
+			"read: they closed the connection again and again.",
+		folder: "framework", tests: "^TestLateNodesWithLongPathsAreDeleted$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
+		name: "part-that-is-released", found: attacked, commit: "94b83cb",
+		text:   "A hold of several locks did not end when a part of it was released by itself.",
+		folder: "recipes/multilock", tests: "^TestHoldEndsWhenAPartIsReleased$",
+		says: "the hold of all goes on",
+	},
+	{
+		name: "hold-of-a-failed-acquire", found: attacked, commit: "94b83cb",
+		text: "An acquire of several locks that failed deleted the nodes of an outer hold that it had " +
+			"re-entered, and the contexts of that hold went on.",
+		folder: "recipes/multilock", tests: "^TestFailedAcquireKeepsTheHoldThatItHasReentered$",
+		says: "Received unexpected error",
+	},
+	{
+		name: "log-of-other-losses", found: attacked, commit: "94b83cb",
+		text:   "A log that blocked kept other locks of the session held after an interruption.",
+		folder: "recipes/multilock", tests: "^TestLogOfALossKeepsNoOtherLock$",
+		says: "released locks of the service",
 	},
 	{
 		name: "word-srvr", found: compared, commit: "16cac8c",
