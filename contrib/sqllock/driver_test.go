@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/recipes"
@@ -52,11 +53,24 @@ func (r *oneRow) Next(to []driver.Value) error {
 	return nil
 }
 
-// onDriver runs a test with a client whose driver is s, in virtual time.
-func onDriver(t *testing.T, s scripted, test func(t *testing.T, c *Client)) {
+// closing is scripted, and calls a function before a connection is closed.
+type closing struct {
+	scripted
+	closes func()
+}
+
+func (c closing) Connect(context.Context) (driver.Conn, error) { return c, nil }
+
+func (c closing) Close() error {
+	c.closes()
+	return nil
+}
+
+// onDriver runs a test with a client of a driver, in virtual time.
+func onDriver(t *testing.T, d driver.Connector, test func(t *testing.T, c *Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		db := sql.OpenDB(s)
+		db := sql.OpenDB(d)
 		c, err := NewClient(db, PostgreSQL, WithKeyTable(KeyTable{Table: "keys"}))
 		require.NoError(t, err)
 		test(t, c)
@@ -144,7 +158,7 @@ func TestReleaseOfASessionThatIsNeverSent(t *testing.T) {
 		}
 		return answer(ctx, text)
 	}
-	onDriver(t, counted, func(t *testing.T, c *Client) {
+	onDriver(t, scripted(counted), func(t *testing.T, c *Client) {
 		err := duringARenewal(t, c, &mute).Release()
 		require.ErrorIs(t, err, recipes.ErrReleasePending)
 		require.NotErrorIs(t, err, recipes.ErrForeignLost)
@@ -183,6 +197,54 @@ func TestCloseDuringAReleaseOfASession(t *testing.T) {
 	})
 }
 
+// The database frees the lock with the connection, so the hold ends first.
+func TestHoldOfASessionEndsBeforeItsConnection(t *testing.T) {
+	for name, err := range map[string]error{
+		"the renewal fails":               errFault,
+		"the renewal finds the lock lost": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := func(_ context.Context, text string) (int64, []driver.Value, error) {
+				renewal := strings.Contains(text, "pg_locks")
+				if renewal && err != nil {
+					return 0, nil, err
+				}
+				return 1, []driver.Value{!renewal}, nil
+			}
+			var hold atomic.Pointer[recipes.Hold]
+			var closed atomic.Bool
+			closes := func() {
+				closed.Store(true)
+				assert.ErrorIs(t, hold.Load().Err(), recipes.ErrForeignLost)
+			}
+			onDriver(t, closing{script, closes}, func(t *testing.T, c *Client) {
+				hold.Store(mustAcquire(t, sessionOf(t, c)))
+				<-hold.Load().Done()
+				synctest.Wait()
+				require.True(t, closed.Load())
+			})
+		})
+	}
+}
+
+// The client is closed when a renewal finds that the lock was lost: no connection is left.
+func TestCloseWhenASessionIsFoundLost(t *testing.T) {
+	script := func(ctx context.Context, text string) (int64, []driver.Value, error) {
+		if strings.Contains(text, "pg_locks") {
+			<-ctx.Done() // the answer has arrived at that moment
+			return 0, []driver.Value{false}, nil
+		}
+		return 1, []driver.Value{true}, nil
+	}
+	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+		hold := mustAcquire(t, sessionOf(t, c))
+		time.Sleep(DefaultTTL / 3)
+		synctest.Wait() // the renewal is under way
+		require.NoError(t, c.Close())
+		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+	})
+}
+
 // The first wait of an acquire gets no answer, and the next one the lock, on another connection. Then its release
 // fails: the database has no lock of that connection any more.
 func TestReleaseOfALostSessionAfterAWaitWithoutAnAnswer(t *testing.T) {
@@ -204,7 +266,7 @@ func TestReleaseOfALostSessionAfterAWaitWithoutAnAnswer(t *testing.T) {
 				}
 				return 1, []driver.Value{true}, nil
 			}
-			onDriver(t, script, func(t *testing.T, c *Client) {
+			onDriver(t, scripted(script), func(t *testing.T, c *Client) {
 				err := mustAcquire(t, sessionOf(t, c)).Release()
 				require.Equal(t, int32(2), waits.Load())
 				require.ErrorIs(t, err, recipes.ErrForeignLost)
@@ -227,7 +289,7 @@ func TestWaitOfASessionAfterALostAnswer(t *testing.T) {
 		}
 		return 0, nil, waitedEnough{}
 	}
-	onDriver(t, script, func(t *testing.T, c *Client) {
+	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
 		_, err := sessionOf(t, c).AcquireWithin(t.Context(), time.Hour)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
@@ -247,7 +309,7 @@ func TestSerializationFailuresAreRepeatedAfterPauses(t *testing.T) {
 		statements.Add(1)
 		return 0, nil, conflict{}
 	}
-	onDriver(t, answer, func(t *testing.T, c *Client) {
+	onDriver(t, scripted(answer), func(t *testing.T, c *Client) {
 		began := time.Now()
 		_, err := lockOf(t, c).TryAcquire(t.Context())
 		require.ErrorAs(t, err, &conflict{})

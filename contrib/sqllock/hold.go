@@ -48,20 +48,29 @@ func (c *Client) hold(a *attempt) (*recipes.Hold, error) {
 	})
 }
 
-// keep renews the lease, until the hold ends or the row is no longer of this hold. When the client is
-// closed it releases the lock.
+// keep renews the lease, and then waits for the release, which is made after a loss, too. When the client
+// is closed it releases the lock.
 func (g *grant) keep() {
+	g.renewals()
+	select {
+	case <-g.stopped:
+		<-g.ended
+		if g.pending {
+			g.last()
+		}
+	case <-g.c.ctx.Done():
+		g.last()
+	}
+}
+
+// renewals renews the lease, until the hold ends, the row is no longer of this hold, or the client is closed.
+func (g *grant) renewals() {
 	due, limit := g.until.Load().Add(g.c.margin()-g.c.lease+g.c.lease/3), g.kind.limit
 	for {
 		select {
 		case <-g.stopped:
-			<-g.ended
-			if g.pending {
-				g.last()
-			}
 			return
 		case <-g.c.ctx.Done():
-			g.last()
 			return
 		case <-time.After(time.Until(due)):
 		}

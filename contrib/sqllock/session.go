@@ -35,8 +35,10 @@ import (
 //
 // A connection that ends before the hold is told of that at the next of these requests only. Meanwhile
 // another client may have the lock. That is so if the server is restarted or an operator ends the
-// session, and the lock is lost in each failover. Where that matters use Lock, or tokens: see
-// WithSessionTokens. A pooler such as PgBouncer must have the mode session.
+// session, and the lock is lost in each failover. A driver may close the connection when such a request
+// fails, before the hold can end. Then another client may have the lock for the moment until it ends, too.
+// Where that matters use Lock, or tokens: see WithSessionTokens. A pooler such as PgBouncer must have the
+// mode session.
 //
 // It needs PostgreSQL 14 or later.
 type SessionLock struct {
@@ -155,14 +157,17 @@ type session struct {
 	key        any
 	token      int64
 	turn       chan struct{} // full: a statement uses the connection
-	unanswered atomic.Bool   // the connection was closed because a statement has got no answer
+	unanswered atomic.Bool   // the connection has failed because a statement has got no answer
 
 	mu     sync.Mutex
 	conn   *sql.Conn // nil: there is none
-	reason error     // why there is none any more
+	reason error     // why the connection has failed; nil: it has not
 }
 
-var errSessionEnded = errors.New("its connection has ended")
+var (
+	errSessionEnded   = errors.New("its connection has ended")
+	errSessionNotHeld = errors.New("it has not the lock")
+)
 
 // read opens the connection. Who has the lock is not known.
 func (s *session) read(ctx context.Context, _ request) (row, error) {
@@ -174,11 +179,12 @@ func (s *session) read(ctx context.Context, _ request) (row, error) {
 		return row{}, err
 	}
 	s.mu.Lock()
-	s.conn = conn
+	s.conn, s.reason = conn, nil
 	s.mu.Unlock()
 	s.unanswered.Store(false)
 	if _, err := conn.ExecContext(ctx, s.settings); err != nil {
-		s.end(err)
+		s.fail(err)
+		s.end()
 		return row{}, err
 	}
 	return row{there: true}, nil
@@ -195,6 +201,9 @@ func (s *session) acquire(ctx context.Context, q request) (time.Duration, error)
 	if won && err == nil && s.tokens {
 		err = s.takeToken(ctx)
 	}
+	if err != nil {
+		s.end() // it may have the lock
+	}
 	return s.leased(won, err)
 }
 
@@ -206,17 +215,22 @@ func (s *session) takeToken(ctx context.Context) error {
 		err = conn.QueryRowContext(ctx, s.readToken.text, s.readToken.args(v)...).Scan(&s.token)
 	}
 	if err != nil {
-		s.end(err)
+		s.fail(err)
 	}
 	return err
 }
 
+// renew does not end a connection that has failed: others would have the lock before the hold has ended.
+// The release after it does.
 func (s *session) renew(ctx context.Context, _ request) (time.Duration, error) {
 	held, err := s.ask(ctx, s.held)
-	if errors.Is(err, context.Canceled) {
+	switch {
+	case errors.Is(err, context.Canceled):
 		return 0, err // the client is closed
+	case err == nil && !held:
+		s.fail(errSessionNotHeld)
 	}
-	return s.leased(held && err == nil, nil) // an error has ended the connection
+	return s.leased(held && err == nil, nil) // it cannot be repeated after an error
 }
 
 func (s *session) why(context.Context, request) error {
@@ -228,20 +242,22 @@ func (s *session) why(context.Context, request) error {
 	return fmt.Errorf("%w: %w", errSessionEnded, s.reason)
 }
 
-// release ends the connection, too.
+// release ends the connection, too, unless another statement still has it.
 func (s *session) release(ctx context.Context, q request) error {
 	held, err := s.ask(ctx, s.unlock)
+	if err != nil && s.current() != nil { // it was not asked
+		return err
+	}
+	if err == nil && !held {
+		s.fail(errSessionNotHeld)
+	}
+	s.end()
 	switch {
 	case err == nil && held:
-		s.end(nil)
 		return nil
 	case s.unanswered.Load(): // the database takes the lock away with the connection
 		return s.why(ctx, q)
-	case err == nil:
-		s.end(errors.New("it has not the lock"))
-	case s.current() != nil: // it was not asked
-		return err
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		s.unanswered.Store(true)
 		return s.why(ctx, q)
 	}
@@ -253,14 +269,14 @@ func (s *session) undo(context.Context, request) error { return nil }
 
 func (s *session) leave(_ context.Context, _ request, won bool) error {
 	if !won {
-		s.end(nil)
+		s.end()
 	}
 	return nil
 }
 
 func (s *session) tokenOf(request) int64 { return s.token }
 
-// ask runs a statement that answers yes or no, after the one that is under way. The connection ends
+// ask runs a statement that answers yes or no, after the one that is under way. The connection fails
 // unless the answer is known.
 func (s *session) ask(ctx context.Context, how statement) (bool, error) {
 	select {
@@ -283,7 +299,7 @@ func (s *session) ask(ctx context.Context, how statement) (bool, error) {
 		if ctx.Err() != nil || timedOut(err) {
 			s.unanswered.Store(true)
 		}
-		s.end(err)
+		s.fail(err)
 	}
 	return yes.Bool, err
 }
@@ -294,20 +310,30 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
+// current returns the connection that statements may use, or nil.
 func (s *session) current() *sql.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.reason != nil {
+		return nil
+	}
 	return s.conn
 }
 
-// end closes the connection, which has settings and perhaps locks that the pool must not have. The
-// first reason stays.
-func (s *session) end(reason error) {
+// fail has no statement use the connection any more. The first reason stays.
+func (s *session) fail(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil && s.reason == nil {
+		s.reason = reason
+	}
+}
+
+// end closes the connection, which has settings and perhaps locks that the pool must not have.
+func (s *session) end() {
 	s.mu.Lock()
 	conn := s.conn
-	if conn != nil {
-		s.conn, s.reason = nil, reason
-	}
+	s.conn = nil
 	s.mu.Unlock()
 	if conn != nil {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })

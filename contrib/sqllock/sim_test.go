@@ -319,7 +319,7 @@ func TestSimulated(t *testing.T) {
 					m.lease = 4 * time.Second // a second is much of it
 				}
 				h := &history{t: t, tokens: !m.keys}
-				simulate(t, m, h, seed)
+				simulate(t, m.simulated(seed), h, seed)
 				holds, late = holds+len(h.holds), late+m.late
 				for _, hold := range h.holds {
 					if errors.Is(hold.Err(), recipes.ErrForeignLost) {
@@ -336,64 +336,81 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-func simulate(t *testing.T, m *memory, h *history, seed uint64) {
+// simulated is a database with one lock.
+type simulated struct {
+	lease  time.Duration
+	client func(t *testing.T) simulatedClient
+	settle func() // waits until what was late has arrived
+}
+
+type simulatedClient struct {
+	*Client
+	lock      recipes.Locker
+	setFaults func(faults float64) // how likely the fault of a request is
+}
+
+func (m *memory) simulated(seed uint64) simulated {
+	return simulated{m.lease, func(t *testing.T) simulatedClient {
+		c, l := m.client()
+		l.connect = m.lease / 4 * time.Duration(seed%2)
+		lock, err := New(c, "lock")
+		require.NoError(t, err)
+		return simulatedClient{c, lock, l.setFaults}
+	}, m.busy.Wait}
+}
+
+func simulate(t *testing.T, s simulated, h *history, seed uint64) {
 	const clients, goroutines, rounds = 3, 2, 8
-	var all []*Client
-	var links []*link
+	var all []simulatedClient
 	var work sync.WaitGroup
 	end := make(chan struct{})
 	for i := range clients {
-		c, l := m.client()
-		l.connect = m.lease / 4 * time.Duration(seed%2)
-		all, links = append(all, c), append(links, l)
+		c := s.client(t)
+		all = append(all, c)
 		for j := range goroutines {
 			random := rand.New(rand.NewPCG(seed, uint64(100+10*i+j)))
 			work.Go(func() {
-				lock, err := New(c, "lock")
-				require.NoError(t, err)
 				for range rounds {
-					use(random, lock, h, m.lease)
+					use(random, c.lock, h, s.lease)
 				}
 			})
 		}
 	}
 	var weather sync.WaitGroup
-	for i, l := range links {
+	for i, c := range all {
 		random := rand.New(rand.NewPCG(seed, uint64(200+i)))
-		weather.Go(func() { l.change(random, end) })
+		weather.Go(func() { c.change(random, s.lease, end) })
 	}
-	time.Sleep(time.Duration(seed%30) * m.lease / 5)
+	time.Sleep(time.Duration(seed%30) * s.lease / 5)
 	began := time.Now()
 	require.NoError(t, all[0].Close()) // its goroutines find it closed
-	require.LessOrEqual(t, time.Since(began), m.lease/3)
+	require.LessOrEqual(t, time.Since(began), s.lease/3)
 	work.Wait()
 	close(end)
 	weather.Wait()
 	for _, c := range all {
 		require.NoError(t, c.Close())
 	}
-	m.busy.Wait() // what was late has arrived
+	s.settle()
 
-	last, _ := m.client()
-	lock, err := New(last, "lock")
-	require.NoError(t, err)
+	last := s.client(t)
 	began = time.Now()
-	hold, err := lock.Acquire(t.Context())
+	hold, err := last.lock.Acquire(t.Context())
 	require.NoError(t, err)
-	require.LessOrEqual(t, time.Since(began), m.lease+m.lease/10, "a hold that has ended is left")
+	require.LessOrEqual(t, time.Since(began), s.lease+s.lease/10, "a hold that has ended is left")
 	h.add(hold)
 	require.NoError(t, hold.Release())
 	require.NoError(t, last.Close())
 	require.Empty(t, last.gates.all)
 }
 
-// change changes how many faults a link has, until the end.
-func (m *link) change(random *rand.Rand, end <-chan struct{}) {
-	defer m.setFaults(0)
+// change changes how many faults a client has, until the end.
+func (c simulatedClient) change(random *rand.Rand, lease time.Duration, end <-chan struct{}) {
+	defer c.setFaults(0)
 	for {
-		m.setFaults([]float64{0, 0.05, 0.2, 1}[random.IntN(4)])
+		c.setFaults([]float64{0, 0.05, 0.2, 1}[random.IntN(4)])
 		select {
-		case <-time.After(time.Duration(random.Int64N(int64(m.lease)))):
+		case <-time.After(time.Duration(random.Int64N(int64(lease)))):
 		case <-end:
 			return
 		}
@@ -401,7 +418,7 @@ func (m *link) change(random *rand.Rand, end <-chan struct{}) {
 }
 
 // use acquires the lock once, and releases it or waits until it is lost.
-func use(random *rand.Rand, lock *Lock, h *history, lease time.Duration) {
+func use(random *rand.Rand, lock recipes.Locker, h *history, lease time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Int64N(int64(3*lease))))
 	defer cancel()
 	acquire := lock.Acquire
