@@ -207,7 +207,7 @@ func (a *attempt) wait(ctx context.Context) error {
 		switch {
 		case left > 0:
 			length = min(length, left)
-		case a.kind.waits > 0: // it has waited
+		case a.kind.waits > 0: // the database has kept it waiting, or will
 			length = 0
 		}
 		select {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -258,6 +259,8 @@ func TestReleaseOfALostSessionAfterAWaitWithoutAnAnswer(t *testing.T) {
 			var waits atomic.Int32
 			script := func(ctx context.Context, text string) (int64, []driver.Value, error) {
 				switch {
+				case strings.Contains(text, "pg_try_advisory_lock"):
+					return 0, []driver.Value{false}, nil
 				case strings.Contains(text, "pg_advisory_lock(") && waits.Add(1) == 1:
 					return 0, nil, noAnswer(ctx)
 				case strings.Contains(text, "pg_advisory_unlock"):
@@ -281,7 +284,7 @@ func TestWaitOfASessionAfterALostAnswer(t *testing.T) {
 	var waits atomic.Int32
 	script := func(_ context.Context, text string) (int64, []driver.Value, error) {
 		if !strings.Contains(text, "pg_advisory_lock(") {
-			return 1, []driver.Value{true}, nil
+			return 1, []driver.Value{false}, nil
 		}
 		time.Sleep(DefaultTTL / 3)
 		if waits.Add(1) == 1 {
@@ -293,6 +296,26 @@ func TestWaitOfASessionAfterALostAnswer(t *testing.T) {
 		_, err := sessionOf(t, c).AcquireWithin(t.Context(), time.Hour)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+	})
+}
+
+// A wait that is shorter than a third of the lease ends in the database. The waiter is counted before.
+func TestShortWaitOfASessionForAnotherHolder(t *testing.T) {
+	script := func(ctx context.Context, text string) (int64, []driver.Value, error) {
+		if strings.Contains(text, "pg_advisory_lock(") {
+			return 0, nil, noAnswer(ctx)
+		}
+		return 1, []driver.Value{false}, nil
+	}
+	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+		var measured testzk.Metrics
+		c.metrics = &measured
+		time.AfterFunc(DefaultTTL/8, func() {
+			assert.Contains(t, measured.Lines(DefaultTTL), "docent.lock.waiters{foreign lock} 1")
+		})
+		_, err := sessionOf(t, c).AcquireWithin(t.Context(), DefaultTTL/4)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
 

@@ -91,7 +91,7 @@ func (c *Client) sessionKey(name string) any {
 
 // Acquire waits until the lock is acquired. Goroutines of one client acquire it in the order in which
 // they came. Among clients the database decides: PostgreSQL has the waiters in a queue, which they
-// leave and enter again at a third of the lease.
+// enter after a first request that does not wait, and leave and enter again at a third of the lease.
 //
 // It fails as Acquire of Lock does. Whenever it fails it does not hold the lock, and its connection is
 // closed. The database may still have its wait for up to a third of the lease.
@@ -156,6 +156,7 @@ type session struct {
 	*sessions
 	key        any
 	token      int64
+	refused    bool          // another holder has had the lock
 	turn       chan struct{} // full: a statement uses the connection
 	unanswered atomic.Bool   // the connection has failed because a statement has got no answer
 
@@ -192,12 +193,16 @@ func (s *session) read(ctx context.Context, _ request) (row, error) {
 
 func (s *session) insert(context.Context, string) error { return nil }
 
+// acquire tries first, and waits if that was refused. If ctx ends in the wait, it is known what it was for.
 func (s *session) acquire(ctx context.Context, q request) (time.Duration, error) {
 	how := s.try
-	if q.waiting && s.waits > 0 {
+	if q.waiting && s.waits > 0 && s.refused {
 		how = s.wait
 	}
 	won, err := s.ask(ctx, how)
+	if err == nil && !won {
+		s.refused = true
+	}
 	if won && err == nil && s.tokens {
 		err = s.takeToken(ctx)
 	}
