@@ -68,11 +68,11 @@ func (c closing) Close() error {
 }
 
 // onDriver runs a test with a client of a driver, in virtual time.
-func onDriver(t *testing.T, d driver.Connector, test func(t *testing.T, c *Client)) {
+func onDriver(t *testing.T, d driver.Connector, test func(t *testing.T, c *Client), opts ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		db := sql.OpenDB(d)
-		c, err := NewClient(db, PostgreSQL, WithKeyTable(KeyTable{Table: "keys"}))
+		c, err := NewClient(db, PostgreSQL, append(opts, WithKeyTable(KeyTable{Table: "keys"}))...)
 		require.NoError(t, err)
 		test(t, c)
 		require.NoError(t, c.Close())
@@ -324,6 +324,30 @@ type waitedEnough struct{}
 
 func (waitedEnough) Error() string    { return "canceling statement due to lock timeout" }
 func (waitedEnough) SQLState() string { return lockTimeout }
+
+// A transaction has the row, which looks free, for longer than a lease. A waiter takes a ticket and renews it.
+func TestTicketDuringATransaction(t *testing.T) {
+	var stood []time.Time
+	script := func(_ context.Context, text string) (int64, []driver.Value, error) {
+		switch {
+		case strings.HasPrefix(text, "SELECT"):
+			return 0, []driver.Value{int64(1), "", int64(0), time.Now().UnixMicro(), int64(0)}, nil
+		case strings.HasPrefix(text, "UPDATE docent_locks_queue"):
+			stood = append(stood, time.Now())
+			return 1, nil, nil
+		}
+		return 0, nil, nil
+	}
+	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+		last := time.Now()
+		_, err := lockOf(t, c).AcquireWithin(t.Context(), 10*DefaultTTL)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		for _, next := range append(stood, time.Now()) {
+			require.Less(t, next.Sub(last), DefaultTTL, "the ticket has ended")
+			last = next
+		}
+	}, WithFairQueue())
+}
 
 // PostgreSQL refuses all statements because of others.
 func TestSerializationFailuresAreRepeatedAfterPauses(t *testing.T) {

@@ -77,12 +77,13 @@ func newQueues(t *rows, c *Client) *queues {
 // it renews by standing again.
 type waiter struct {
 	*queues
-	stands bool      // it may have a ticket
-	stood  time.Time // when the last request for it that has succeeded was sent
+	refused bool      // the last acquire was not applied: a transaction may have the row, which looks free
+	stands  bool      // it may have a ticket
+	stood   time.Time // when the last request for it that has succeeded was sent
 }
 
-// read reads the row and how many are ahead in the queue. If the lock is not free for it, a waiter
-// stands in the queue.
+// read reads the row and how many are ahead in the queue. If the lock is not free for it, or was not for
+// the last acquire, a waiter stands in the queue.
 func (w *waiter) read(ctx context.Context, q request) (row, error) {
 	var ahead int
 	r, err := readRow(ctx, w.db, w.readStatement, q.values(), &ahead)
@@ -93,15 +94,20 @@ func (w *waiter) read(ctx context.Context, q request) (row, error) {
 	if ahead > 0 && r.free() {
 		r.owner, r.left = "a waiter", again
 	}
-	if r.free() || !q.waiting {
+	if !q.waiting || r.free() && !w.refused {
 		return r, nil
 	}
-	r.left = min(r.left, again)
-	r.left = min(r.left, time.Duration(ahead+1)*w.next)
+	r.left = min(r.left, again, time.Duration(ahead+1)*w.next)
 	if time.Since(w.stood) < again {
 		return r, nil
 	}
 	return r, w.stand(ctx, q)
+}
+
+func (w *waiter) acquire(ctx context.Context, q request) (time.Duration, error) {
+	left, err := w.queues.acquire(ctx, q)
+	w.refused = left <= 0
+	return left, err
 }
 
 // stand takes a ticket if there is none, and renews it.

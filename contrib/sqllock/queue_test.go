@@ -85,9 +85,7 @@ func (s *site) enqueue(t *testing.T, c *sqllock.Client, n int) <-chan *recipes.H
 		hold, _ := lock.Acquire(t.Context())
 		won <- hold // nil if it has failed
 	}()
-	for s.waiters(t) != n {
-		time.Sleep(time.Millisecond)
-	}
+	require.Eventually(t, func() bool { return s.waiters(t) == n }, time.Minute, time.Millisecond)
 	return won
 }
 
@@ -112,6 +110,26 @@ func TestFairQueueOfGoroutines(t *testing.T) {
 			}
 		}
 		require.NoError(t, hold.Release())
+	})
+}
+
+// Waiters that come while a transaction has the lock acquire it in the order in which they came.
+func TestFairQueueBehindATransaction(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		a, _ := one.fairClient(t)
+		b, _ := one.fairClient(t)
+		tx := begin(t, one.db, sql.LevelDefault)
+		_, err := lockOf(t, a, "lock").InTx(t.Context(), tx)
+		require.NoError(t, err)
+		first := one.enqueue(t, a, 1)
+		second := one.enqueue(t, b, 2)
+		require.NoError(t, tx.Commit())
+		for _, won := range []<-chan *recipes.Hold{first, second} {
+			hold := <-won
+			require.NotNil(t, hold)
+			require.NoError(t, hold.Release())
+		}
 	})
 }
 
