@@ -200,14 +200,12 @@ func (a *attempt) wait(ctx context.Context) error {
 			return err
 		case a.fails(err, asked):
 			return err
-		default:
+		}
+		if left <= 0 { // after an error, or if a transaction has the row: its rollback wakes no waiter
 			left = a.c.lease / 3
 		}
-		length := jitter(min(pause, a.c.poll))
-		switch {
-		case left > 0:
-			length = min(length, left)
-		case a.kind.waits > 0: // the database has kept it waiting, or will
+		length := min(jitter(min(pause, a.c.poll)), left)
+		if err == nil && a.kind.waits > 0 { // the database has kept it waiting, or will
 			length = 0
 		}
 		select {

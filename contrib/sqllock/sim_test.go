@@ -865,6 +865,31 @@ func TestAcquireWithALongPollSurvivesAnError(t *testing.T) {
 	})
 }
 
+// A transaction that had the row is rolled back, of which waiters are not told.
+func TestAcquireWithALongPollAfterARollback(t *testing.T) {
+	inMemory(t, func(t *testing.T, m *memory) {
+		c, _ := m.client(func(t table) table { return rolledBack{t, time.Now().Add(10 * time.Hour)} })
+		require.NoError(t, WithPollInterval(time.Hour)(c.config))
+		began := time.Now()
+		hold := mustAcquire(t, lockOf(t, c))
+		require.Less(t, time.Since(began), 10*time.Hour+testLease/2)
+		require.NoError(t, hold.Release())
+	})
+}
+
+// rolledBack has a transaction keep the row until a time.
+type rolledBack struct {
+	table
+	until time.Time
+}
+
+func (r rolledBack) acquire(ctx context.Context, q request) (time.Duration, error) {
+	if time.Now().Before(r.until) {
+		return 0, nil
+	}
+	return r.table.acquire(ctx, q)
+}
+
 // A release whose answer was lost is made again, when another client has the lock. That is no loss.
 func TestReleaseWhoseAnswerWasLost(t *testing.T) {
 	inMemory(t, func(t *testing.T, m *memory) {
