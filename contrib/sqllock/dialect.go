@@ -123,10 +123,11 @@ var fragments = map[Dialect]*strings.Replacer{
 		"{acquire key}", `INSERT INTO {table} ({name}, {holder}, {until}) VALUES (:name, :owner, {later})
 			ON DUPLICATE KEY UPDATE {holder} = IF({until} <= {now}, VALUES({holder}), {holder}),
 			{until} = IF({holder} = VALUES({holder}), VALUES({until}), {until})`,
+		// GET_LOCK answers NULL after an error. For the others NULL means that there is no such lock.
 		"{try session}", "SELECT GET_LOCK(:key, 0)",
 		"{await session}", "SELECT GET_LOCK(:key, :wait)",
-		"{release session}", "SELECT RELEASE_LOCK(:key)",
-		"{has session}", "SELECT IS_USED_LOCK(:key) = CONNECTION_ID()",
+		"{release session}", "SELECT COALESCE(RELEASE_LOCK(:key), 0)",
+		"{has session}", "SELECT COALESCE(IS_USED_LOCK(:key) = CONNECTION_ID(), 0)",
 		"{next token}", `INSERT INTO {table} (name, fence, valid_until) VALUES (:name, {clock}, {now})
 			ON DUPLICATE KEY UPDATE fence = GREATEST(fence + 1, {clock})`,
 	),

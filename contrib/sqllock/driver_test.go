@@ -36,21 +36,24 @@ func (s scripted) ExecContext(ctx context.Context, text string, _ []driver.Named
 
 func (s scripted) QueryContext(ctx context.Context, text string, _ []driver.NamedValue) (driver.Rows, error) {
 	_, found, err := s(ctx, text)
-	return &oneRow{found}, err
+	return &oneRow{row: found}, err
 }
 
 // oneRow has one row, or none.
-type oneRow struct{ row []driver.Value }
+type oneRow struct {
+	row  []driver.Value
+	read bool
+}
 
 func (r *oneRow) Columns() []string { return make([]string, len(r.row)) }
 func (r *oneRow) Close() error      { return nil }
 
 func (r *oneRow) Next(to []driver.Value) error {
-	if r.row == nil {
+	if r.row == nil || r.read {
 		return io.EOF
 	}
 	copy(to, r.row)
-	r.row = nil
+	r.read = true
 	return nil
 }
 
@@ -316,6 +319,26 @@ func TestShortWaitOfASessionForAnotherHolder(t *testing.T) {
 		_, err := sessionOf(t, c).AcquireWithin(t.Context(), DefaultTTL/4)
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// The database answers each wait with NULL at once. That is an error, after which there is a pause.
+func TestNullAnswersOfASession(t *testing.T) {
+	var waits atomic.Int64
+	script := func(_ context.Context, text string) (int64, []driver.Value, error) {
+		if strings.Contains(text, "pg_advisory_lock(") {
+			time.Sleep(time.Millisecond)
+			waits.Add(1)
+			return 0, []driver.Value{nil}, nil
+		}
+		return 1, []driver.Value{false}, nil
+	}
+	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+		began := time.Now()
+		_, err := sessionOf(t, c).AcquireWithin(t.Context(), 4*DefaultTTL)
+		require.ErrorContains(t, err, "<nil>")
+		require.Greater(t, time.Since(began), DefaultTTL, "it goes on for a lease")
+		require.Less(t, waits.Load(), int64(100))
 	})
 }
 

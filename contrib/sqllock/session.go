@@ -281,8 +281,8 @@ func (s *session) leave(_ context.Context, _ request, won bool) error {
 
 func (s *session) tokenOf(request) int64 { return s.token }
 
-// ask runs a statement that answers yes or no, after the one that is under way. The connection fails
-// unless the answer is known.
+// ask runs a statement that answers yes or no, after the one that is under way. NULL is no answer. The
+// connection fails unless the answer is known.
 func (s *session) ask(ctx context.Context, how statement) (bool, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -294,7 +294,7 @@ func (s *session) ask(ctx context.Context, how statement) (bool, error) {
 	if conn == nil {
 		return false, errSessionEnded
 	}
-	var yes sql.NullBool
+	var yes bool
 	v := values{key: s.key, wait: s.waits}
 	err := conn.QueryRowContext(ctx, how.text, how.args(v)...).Scan(&yes)
 	switch {
@@ -306,7 +306,7 @@ func (s *session) ask(ctx context.Context, how statement) (bool, error) {
 		}
 		s.fail(err)
 	}
-	return yes.Bool, err
+	return yes, err
 }
 
 // timedOut reports whether a driver has ended a request by a timer of its own.

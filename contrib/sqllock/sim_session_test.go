@@ -214,7 +214,7 @@ func (c *advisoryConn) QueryContext(ctx context.Context, text string, _ []driver
 		}
 		return err
 	})
-	return &oneRow{[]driver.Value{found}}, err
+	return &oneRow{row: []driver.Value{found}}, err
 }
 
 // wait waits for the lock until lock_timeout.
