@@ -40,8 +40,8 @@ type KeyTable struct {
 	// Name is the column of the lock's name, which has a unique key. "" means "name".
 	Name string
 	// Holder is the column of the holder, a text. A holder is the label of WithOwner, a space, and 26
-	// letters and digits, or only these if the label is "". It must fit into the column. "" means
-	// "holder".
+	// letters and digits, or only these if the label is "". It must fit into the column, and acquires fail if
+	// that alters it. Spaces at the end, as CHAR has them, do not count. "" means "holder".
 	Holder string
 	// Expires is the column of the time, in PostgreSQL timestamptz, in MySQL DATETIME(6) or
 	// TIMESTAMP(6). "" means "expires_at". If it has whole seconds, a hold may last up to a second shorter, so
@@ -149,7 +149,7 @@ func (t *keys) read(ctx context.Context, q request) (row, error) {
 	case err != nil:
 		return row{}, err
 	}
-	r := row{there: true, owner: holder.String, left: maxLeft}
+	r := row{there: true, owner: strings.TrimRight(holder.String, " "), left: maxLeft} // CHAR has spaces at the end
 	if r.owner == "" {
 		r.owner = "unknown"
 	}
@@ -169,10 +169,9 @@ func (t *keys) acquire(ctx context.Context, q request) (time.Duration, error) {
 		return 0, err
 	}
 	r, err := t.read(ctx, q)
-	if err == nil && changed && r.owner != q.owner && cutFrom(q.owner, r.owner) {
-		cut := request{name: q.name, owner: r.owner}
-		short := fmt.Errorf("the column has cut the holder %q to %q", q.owner, r.owner)
-		return 0, errors.Join(short, t.undo(ctx, cut))
+	if err == nil && changed && altered(q.owner, r.owner) {
+		unknown := fmt.Errorf("the column has made %q of the holder %q", r.owner, q.owner)
+		return 0, errors.Join(unknown, t.undo(ctx, request{name: q.name, owner: r.owner}))
 	}
 	return r.leftTo(q), err
 }
@@ -185,11 +184,12 @@ func (r row) leftTo(q request) time.Duration {
 	return max(r.left, 0)
 }
 
-// cutFrom reports whether a database that is not strict has cut a holder. What it has left must have
-// enough of the random letters, which end it.
-func cutFrom(holder, rest string) bool {
+// altered reports whether a column has altered a holder: a database that is not strict has cut it, or the
+// column has filled it up. What is left of it must have enough of the random letters, which end it.
+func altered(holder, found string) bool {
 	const enough = 10
-	return len(rest) >= len(holder)-len(rand.Text())+enough && strings.HasPrefix(holder, rest)
+	cut := strings.HasPrefix(holder, found) && len(found) >= len(holder)-len(rand.Text())+enough
+	return found != holder && (cut || strings.HasPrefix(found, holder))
 }
 
 // renew reads the row afterwards, as acquire does. A column of whole seconds may not have changed.

@@ -194,5 +194,42 @@ func TestKeyLockWhoseHolderIsCut(t *testing.T) {
 	lock, err := sqllock.NewKeyLock(c, "lock")
 	require.NoError(t, err)
 	_, err = lock.TryAcquire(t.Context())
-	require.ErrorContains(t, err, "has cut the holder")
+	require.ErrorContains(t, err, "of the holder")
+	require.Zero(t, one.count(t, "mutexes"))
+}
+
+// PostgreSQL has spaces at the end of a CHAR.
+func TestKeyLockWhoseHolderHasSpacesAtTheEnd(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		one.exec(t, `CREATE TABLE padded (
+			name varchar(100) PRIMARY KEY, holder char(36), expires_at timestamp(6) NULL
+		)`)
+		c, _ := one.client(t, sqllock.WithKeyTable(sqllock.KeyTable{Table: "padded"}), sqllock.WithOwner(""))
+		lock, err := sqllock.NewKeyLock(c, "lock")
+		require.NoError(t, err)
+		hold, err := lock.TryAcquire(t.Context())
+		require.NoError(t, err)
+		_, err = lock.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		for first := hold.ValidUntil(); !hold.ValidUntil().After(first); time.Sleep(10 * time.Millisecond) {
+			require.NoError(t, hold.Err())
+		}
+		require.NoError(t, hold.Release())
+		require.Zero(t, one.count(t, "padded"))
+	})
+}
+
+// A column that fills a holder up is named, and no row is left.
+func TestKeyLockWhoseHolderIsFilledUp(t *testing.T) {
+	one := serverOf(t, sqllock.MySQL).site(t)
+	one.exec(t, `CREATE TABLE filled (
+		name varchar(100) PRIMARY KEY, holder binary(36), expires_at timestamp(6) NULL
+	)`)
+	c, _ := one.client(t, sqllock.WithKeyTable(sqllock.KeyTable{Table: "filled"}), sqllock.WithOwner(""))
+	lock, err := sqllock.NewKeyLock(c, "lock")
+	require.NoError(t, err)
+	_, err = lock.TryAcquire(t.Context())
+	require.ErrorContains(t, err, "of the holder")
+	require.Zero(t, one.count(t, "filled"))
 }
