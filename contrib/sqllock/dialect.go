@@ -112,7 +112,9 @@ var fragments = map[Dialect]*strings.Replacer{
 	MySQL: strings.NewReplacer(
 		"{now}", "{mysql now}",
 		"{later}", "{mysql now} + INTERVAL :lease MICROSECOND",
-		"{left}", "TIMESTAMPDIFF(MICROSECOND, {mysql now}, {until})",
+		// TIMESTAMPDIFF is NULL for a date with zeros, such as '0000-00-00', which a comparison knows.
+		"{left}", `COALESCE(TIMESTAMPDIFF(MICROSECOND, {mysql now}, {until}),
+			CASE WHEN {until} <= {mysql now} THEN -1 WHEN {until} > {mysql now} THEN 3153600000000000 END)`,
 		"{clock}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
 		"{unless there}", "ON DUPLICATE KEY UPDATE name = name",
 		"{acquire}", `UPDATE {table} JOIN ({free row}) AS free USING (name)

@@ -95,7 +95,7 @@ func TestCloseDuringARelease(t *testing.T) {
 func TestLockThatIsParked(t *testing.T) {
 	times := map[sqllock.Dialect][]string{
 		sqllock.PostgreSQL: {"9999-12-31", "infinity"},
-		sqllock.MySQL:      {"9999-12-31"},
+		sqllock.MySQL:      {"9999-12-31", "9999-00-00"},
 	}
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
@@ -217,6 +217,8 @@ func TestLeaseOfLongAgoHasEnded(t *testing.T) {
 		past := []string{"1970-01-02", "1600-01-01", "1000-01-01"}
 		if s.dialect == sqllock.PostgreSQL {
 			past = append(past, "4000-01-01 BC", "-infinity")
+		} else {
+			past = append(past, "0000-00-00", "2020-00-00")
 		}
 		for _, at := range past {
 			one.exec(t, "UPDATE docent_locks SET owner = 'x', valid_until = '"+at+"'")
