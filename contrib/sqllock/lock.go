@@ -30,9 +30,10 @@ func (l *Lock) Name() string { return l.e.name }
 //
 // It fails when ctx ends; then the error matches that of ctx, and recipes.ErrNotAcquired if the wait
 // was for other holders. It fails with ErrClosed when the client is closed. An error of the first
-// statement ends it at once. Later it goes on after errors, until all looks have failed for a lease, three
-// or more. Whenever it fails it does not hold the lock: a request that may still be applied is
-// undone in the background, and if that fails, ends with its lease.
+// statement ends it at once, and so does no answer to it for half a lease, at most 5 s. Later it goes on
+// after errors, until all looks have failed for a lease, three or more. The error of a statement matches
+// neither context.DeadlineExceeded nor context.Canceled. Whenever it fails it does not hold the lock: a
+// request that may still be applied is undone in the background, and if that fails, ends with its lease.
 //
 // ctx limits only the wait, not the hold.
 func (l *Lock) Acquire(ctx context.Context) (*recipes.Hold, error) {

@@ -330,7 +330,7 @@ func (s *session) fail(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil && s.reason == nil {
-		s.reason = reason
+		s.reason = ofRequest(reason)
 	}
 }
 

@@ -536,7 +536,7 @@ func TestTryAcquireWithASlowCommit(t *testing.T) {
 		s := &slowCommit{committed: make(chan struct{})}
 		c, _ := m.client(func(t table) table { s.table = t; return s })
 		_, err := lockOf(t, c).TryAcquire(t.Context())
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "a request has got no answer")
 		require.NotErrorIs(t, err, recipes.ErrNotAcquired)
 		<-s.committed
 	})
@@ -626,6 +626,29 @@ func TestAcquireWhoseDeadlineEndsADriversRequest(t *testing.T) {
 		_, err = lockOf(t, c).Acquire(late)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, why)
+	})
+}
+
+// The context of the caller has not ended, only that of a request.
+func TestErrorsOfRequestsMatchNoErrorOfAContext(t *testing.T) {
+	of := func(t *testing.T, err error) {
+		t.Helper()
+		require.ErrorContains(t, err, context.DeadlineExceeded.Error())
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	}
+	var mute atomic.Bool
+	onDriver(t, muted(&mute, noAnswer), func(t *testing.T, c *Client) {
+		lost, released := mustAcquire(t, sessionOf(t, c)), mustAcquire(t, sessionOf(t, c))
+		mute.Store(true)
+		of(t, released.Release())
+		<-lost.Done()
+		of(t, lost.Err())
+		for _, lock := range []recipes.Locker{lockOf(t, c), sessionOf(t, c)} {
+			_, err := lock.Acquire(t.Context())
+			of(t, err)
+			_, err = lock.TryAcquire(t.Context())
+			of(t, err)
+		}
 	})
 }
 

@@ -99,14 +99,14 @@ func hasState(err error, state string) bool {
 }
 
 // within makes one request. It is made again if PostgreSQL has not applied it because of another one, at
-// its isolation levels repeatable read and serializable.
+// its isolation levels repeatable read and serializable. The error is that of ofRequest.
 func within(ctx context.Context, limit time.Duration, fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
 		err := fn(ctx)
 		if !hasState(err, serialization) {
-			return err
+			return ofRequest(err)
 		}
 		select {
 		case <-time.After(jitter(minPause)):
@@ -114,6 +114,15 @@ func within(ctx context.Context, limit time.Duration, fn func(ctx context.Contex
 			return err
 		}
 	}
+}
+
+// ofRequest returns the error of a request so that it matches no error of a context. What has ended may be the
+// time of the request only, and its caller would take that for its own context.
+func ofRequest(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("a request has got no answer: %v", err)
+	}
+	return err
 }
 
 // queries is what *sql.DB and *sql.Tx have in common.
