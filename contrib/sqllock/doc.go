@@ -102,6 +102,7 @@
 //	restart of the server, with its disk      the same
 //	or without
 //	the holder is cut off                     its hold has ended before the lease, then others acquire
+//	the driver closes the connection          two holders for the moment until the hold ends
 //	an operator ends the session              two holders until the next request of the hold
 //	several servers that take writes          unsafe: each has locks of its own
 //

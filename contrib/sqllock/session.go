@@ -33,12 +33,16 @@ import (
 // The hold asks on the connection at a third of the lease whether that still has the lock. It ends by a
 // local deadline, as holds of Lock, which is before the lease.
 //
-// A connection that ends before the hold is told of that at the next of these requests only. Meanwhile
+// If the connection ends before the hold, the hold ends at the next of these requests only. Meanwhile
 // another client may have the lock. That is so if the server is restarted or an operator ends the
-// session, and the lock is lost in each failover. A driver may close the connection when such a request
-// fails, before the hold can end. Then another client may have the lock for the moment until it ends, too.
-// Where that matters use Lock, or tokens: see WithSessionTokens. A pooler such as PgBouncer must have the
-// mode session.
+// session, and the lock is lost in each failover. A driver, too, may close the connection: when a request
+// gets no answer in half a lease, or finds that the connection is broken. The hold ends a moment after it,
+// and another client may have the lock in that moment. Where that matters use Lock, or tokens: see
+// WithSessionTokens. A pooler such as PgBouncer must have the mode session.
+//
+// Hold.Release fails with recipes.ErrForeignLost if the connection is broken. If it broke after the
+// database had released the lock and before the answer came, the hold was not lost, and Release says so
+// all the same.
 //
 // It needs PostgreSQL 14 or later.
 type SessionLock struct {
