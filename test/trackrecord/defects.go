@@ -534,6 +534,20 @@ var defects = []defect{
 		says: "released locks of the service",
 	},
 	{
+		name: "session-before-its-hold", found: attacked, commit: "a0a9743",
+		text: "Two session locks of a database were valid at once after an error of a renewal: the connection " +
+			"was closed before the hold ended.",
+		module: "contrib/sqllock", folder: ".", tests: "^TestSimulatedSessions$",
+		says: "two holds are valid",
+	},
+	{
+		name: "tickets-during-a-transaction", found: attacked, commit: "488fe86",
+		text: "The fair queue of a database lost its order while a transaction had the lock: waiters took no " +
+			"tickets, and kept none.",
+		module: "contrib/sqllock", folder: ".", tests: "^TestTicketDuringATransaction$",
+		says: "the ticket has ended",
+	},
+	{
 		name: "word-srvr", found: compared, commit: "16cac8c",
 		text:   "The in-process server refused the word `srvr`, which a real server always answers.",
 		folder: "zktest", tests: "^TestWordsThatNoWhitelistRefuses$",
