@@ -108,7 +108,9 @@ type party struct {
 	*Cyclic
 	session    *framework.Session
 	generation int64
-	barrier    int64 // the czxid of the barrier's node
+	barrier    int64  // the czxid of the barrier's node
+	version    int32  // of its data, that of the generation
+	data       []byte // of the barrier's node
 	id         string
 	created    bool // false: the answer was lost
 	deleted    bool // by a request of its own, perhaps
@@ -129,26 +131,37 @@ func (b *Cyclic) arrive(ctx context.Context) (*party, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, stat, err := b.read(ctx)
+	p, err := b.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &party{Cyclic: b, session: session, generation: now.Generation, barrier: stat.Czxid, id: newID()}
+	p.session, p.id = session, newID()
 	// Once: a node that was counted after a lost answer is deleted, and must not be created again.
 	err = retry.Do(ctx, retry.Never(), nil, func(ctx context.Context) error {
-		_, err := session.Create(ctx, p.own(), nil, framework.Ephemeral(), bridge.Named())
+		_, err := session.Multi(ctx, framework.CheckOp(p.path, p.version),
+			framework.CreateOp(p.own(), nil, framework.Ephemeral(), bridge.Named()))
 		return err
 	})
 	p.created = err == nil
 	switch {
 	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
 		return nil, ErrNodeDeleted
+	case ctxerr.Answered(ctx, err, zk.ErrBadVersion):
+		return nil, errMissed
 	case err != nil && framework.OutcomeOf(err) == framework.NotApplied:
 		return nil, err
-	case err != nil:
-		b.remains.add(p.own()) // it may also be created later
 	}
 	return p, err
+}
+
+// fence has the servers refuse to create the node of the party, whose request may still be on its way: the
+// request checks the version of the barrier's node, and fence writes that node.
+func (p *party) fence(ctx context.Context) error {
+	_, err := p.client.Set(ctx, p.path, p.data, p.version)
+	if isChanged(ctx, err) {
+		return nil // by another party, or the barrier is deleted
+	}
+	return err
 }
 
 // awaitError returns the error of an Await.
@@ -156,21 +169,26 @@ func (b *Cyclic) awaitError(ctx context.Context, outcome framework.Outcome, err 
 	return &framework.Error{Op: awaiting, Path: b.path, Outcome: outcome, Err: b.cause(ctx, err)}
 }
 
-// read returns the data of the barrier's node. It creates the node if it is missing.
-func (b *Cyclic) read(ctx context.Context) (cycle, *zk.Stat, error) {
+// read returns a party of the generation that waits. It creates the barrier's node if that is missing.
+func (b *Cyclic) read(ctx context.Context) (*party, error) {
 	for {
 		data, stat, err := b.client.Get(ctx, b.path)
 		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
 			if err != nil {
-				return cycle{}, nil, err
+				return nil, err
 			}
 			now, err := b.parse(data)
-			return now, stat, err
+			if err != nil {
+				return nil, err
+			}
+			return &party{
+				Cyclic: b, generation: now.Generation, barrier: stat.Czxid, version: stat.Version, data: data,
+			}, nil
 		}
 		data, _ = json.Marshal(cycle{Parties: b.n, Passed: []string{}}) // never fails
 		_, err = b.client.Create(ctx, b.path, data, framework.Parents())
 		if err != nil && !ctxerr.Answered(ctx, err, zk.ErrNodeExists) {
-			return cycle{}, nil, err
+			return nil, err
 		}
 	}
 }
@@ -327,6 +345,11 @@ func (p *party) withdraw(caller context.Context, reason error) error {
 // takeBack deletes the party's node through any session, and reports whether the party was counted
 // before. missed means that it is known not to be.
 func (p *party) takeBack(ctx context.Context, missed bool) (counted bool, err error) {
+	if !p.created && !missed {
+		if err := p.fence(ctx); err != nil {
+			return false, err
+		}
+	}
 	err = p.client.DeleteGuaranteed(ctx, p.own())
 	gone := ctxerr.Answered(ctx, err, zk.ErrNoNode)
 	p.deleted = p.deleted || !gone

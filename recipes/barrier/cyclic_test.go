@@ -174,7 +174,7 @@ func TestPartyThatWasNeverThereDoesNotPass(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		all := clients(t, srv, 3)
 		returned(parties(t, all[1:], 2))
-		create := srv.On(fault.Match{Client: "c0", Op: fault.OpCreate}, fault.DropBefore())
+		create := srv.On(fault.Match{Client: "c0", Op: fault.OpMulti, Path: path}, fault.DropBefore())
 		lost := await(t, newCyclic(t, all[0], path, 2))
 		require.NoError(t, create.Wait(testzk.Context(t)))
 		srv.Client("c0").Cut()
@@ -184,6 +184,39 @@ func TestPartyThatWasNeverThereDoesNotPass(t *testing.T) {
 		srv.Client("c0").Heal()
 		require.Equal(t, framework.Unknown, framework.OutcomeOf(lost.fails(zk.ErrConnectionClosed)))
 		requireCycle(t, srv, 2, 4)
+	})
+}
+
+// The create of a party waits at a follower. The party has lost the connection, finds no node, and comes again
+// through the ZooKeeper leader. Then it is back at the follower, which passes the create on.
+func TestPartyThatComesAgainIsCountedOnce(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		follower := srv.Follower(0)
+		c := testzk.Connected(t, follower.MemAddr()+","+srv.MemAddr(),
+			framework.WithDialer(srv.Client("a").DialContext), framework.WithRandom(func(int64) int64 { return 0 }))
+		b := newCyclic(t, c, path, 3)
+		early := await(t, b)
+		settle()
+		early.cancel()
+		early.fails(context.Canceled) // the node of the barrier is there
+
+		follower.HoldRequests()
+		first := await(t, b)
+		settle()
+		require.Positive(t, follower.Waiting())
+		srv.Client("a").Drop() // to the leader
+		settle()
+		srv.On(fault.Match{Client: "a", Op: fault.OpGetChildren2, Times: fault.Always}, fault.DropBefore())
+		srv.Client("a").Drop() // to the follower
+		settle()
+		follower.ReleaseRequests()
+		settle()
+		second := await(t, newCyclic(t, client(t, srv, "b"), path, 3))
+		settle()
+		second.waits()
+		srv.ResetFaults()
+		require.Zero(t, await(t, newCyclic(t, client(t, srv, "c"), path, 3)).returns())
+		require.Zero(t, first.returns()+second.returns())
 	})
 }
 

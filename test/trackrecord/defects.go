@@ -548,6 +548,13 @@ var defects = []defect{
 		says: "the ticket has ended",
 	},
 	{
+		name: "party-that-comes-twice", found: simulated, commit: "PENDING",
+		text: "A party of a cyclic barrier whose create was late, and that came again meanwhile, was counted twice: " +
+			"the barrier opened too early.",
+		folder: "recipes/barrier", tests: "^TestPartyThatComesAgainIsCountedOnce$",
+		says: "it has returned",
+	},
+	{
 		name: "word-srvr", found: compared, commit: "16cac8c",
 		text:   "The in-process server refused the word `srvr`, which a real server always answers.",
 		folder: "zktest", tests: "^TestWordsThatNoWhitelistRefuses$",
