@@ -548,7 +548,7 @@ var defects = []defect{
 		says: "the ticket has ended",
 	},
 	{
-		name: "party-that-comes-twice", found: simulated, commit: "PENDING",
+		name: "party-that-comes-twice", found: simulated, commit: "c77bb12",
 		text: "A party of a cyclic barrier whose create was late, and that came again meanwhile, was counted twice: " +
 			"the barrier opened too early.",
 		folder: "recipes/barrier", tests: "^TestPartyThatComesAgainIsCountedOnce$",
