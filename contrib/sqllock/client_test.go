@@ -218,7 +218,7 @@ func TestReasons(t *testing.T) {
 		} {
 			lock := lockOf(t, a, "lock")
 			var err error
-			for err == nil || strings.Contains(err.Error(), "its row has changed") { // the look for the reason was too late
+			for err == nil || strings.Contains(err.Error(), "its row has changed") { // the look came too late
 				hold := mustAcquire(t, lock)
 				one.exec(t, text)
 				<-hold.Done()

@@ -108,7 +108,7 @@ func TestKeyLockThatIsLost(t *testing.T) {
 			"by the clock of the da": "UPDATE mutexes SET until = CURRENT_TIMESTAMP - INTERVAL '1' HOUR",
 		} {
 			var err error
-			for err == nil || strings.Contains(err.Error(), "its row has changed") { // the look for the reason was too late
+			for err == nil || strings.Contains(err.Error(), "its row has changed") { // the look came too late
 				hold := mustAcquire(t, lock)
 				one.exec(t, text)
 				<-hold.Done()
