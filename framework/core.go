@@ -34,6 +34,7 @@ type core struct {
 	endGrace   context.CancelFunc
 	stopped    chan struct{}  // closed by run
 	background sync.WaitGroup // ends of sessions, checks of watches, and cleanups
+	reports    sync.WaitGroup // of listeners, begun before their session's end is over
 
 	noContainers atomic.Bool // the servers do not know containers
 	noWatches    atomic.Bool // the servers do not know persistent watches
@@ -437,6 +438,7 @@ func (c *core) close() {
 	enough := time.AfterFunc(c.cfg.connectTimeout, c.endGrace)
 	<-c.stopped
 	c.background.Wait()
+	c.reports.Wait()
 	enough.Stop()
 	c.endGrace()
 	begun := time.Now()

@@ -239,8 +239,8 @@ func (s *session) setLinkLocked(link bool) {
 	s.notifyLocked()
 }
 
-// notifyEndLocked starts a goroutine of the session. It calls all listeners, then fns and the cleanups
-// that the listeners returned, and then their reports.
+// notifyEndLocked starts a goroutine of the session. It calls all listeners, and then fns and the cleanups
+// that the listeners returned. The client waits for their reports, and not the session.
 func (s *session) notifyEndLocked(fns []*func()) {
 	listeners := s.onEnd
 	s.onEnd = nil
@@ -253,7 +253,8 @@ func (s *session) notifyEndLocked(fns []*func()) {
 			cleanUp, report := l.LifetimeEnded()
 			fns, reports = append(fns, &cleanUp), append(reports, &report)
 		}
-		callAll(append(fns, reports...))
+		report := func() { s.core.reports.Go(func() { callAll(reports) }) }
+		callAll(append(fns, &report))
 	})
 }
 

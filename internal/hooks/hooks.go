@@ -58,7 +58,8 @@ type Lifetime interface {
 type EndListener interface {
 	// LifetimeEnded is called once, in a goroutine that the end of the session waits for. It must
 	// not wait, because other listeners are called after it. Then the same goroutine calls cleanUp of
-	// all listeners, and then report of all, unless they are nil. Only report may wait: for code of the program.
+	// all listeners, unless it is nil, which must not wait either. After it a goroutine that the end of the
+	// client waits for calls report of all, unless it is nil.
 	LifetimeEnded() (cleanUp, report func())
 }
 

@@ -3,6 +3,7 @@ package multilock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
@@ -169,4 +170,92 @@ func TestForeignLockThatNothingWatchesIsReleased(t *testing.T) {
 		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
 		require.EqualValues(t, 1, given.Load(), "released locks of the service")
 	})
+}
+
+// While the client reports the loss of a session, it does not keep the session alive on the servers.
+func TestLogOfALossKeepsNoLostSession(t *testing.T) {
+	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+		c := connect("c", framework.WithSessionTimeout(10*time.Second),
+			logging("hold ended", func() { time.Sleep(5 * time.Minute) }))
+		hold := acquire(t, newMutex(t, c, "/a"))
+		srv.Client("c").Cut()
+		<-hold.Done()
+		srv.Client("c").Heal()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		next, err := newMutex(t, connect("other"), "/a").Acquire(ctx)
+		require.NoError(t, err)
+		require.NoError(t, next.Release())
+	})
+}
+
+// A failed acquire releases a hold of locks of two clients, one of which is cut off. The other one is closed.
+func TestFailedAcquireOfOneClientKeepsNoOther(t *testing.T) {
+	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+		near, far := connect("near"), connect("far", framework.WithSessionTimeout(time.Minute))
+		fails := &recordedLock{acquire: func(context.Context) (*recipes.Hold, error) {
+			srv.Client("far").Cut()
+			return nil, recipes.ErrNotAcquired
+		}}
+		both := combined(t, newMutex(t, near, "/a"), newMutex(t, far, "/b"))
+		_, err := combined(t, both, fails).Acquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		began := time.Now()
+		require.NoError(t, near.Close())
+		require.Less(t, time.Since(began), time.Second, "Close waits for another client")
+		srv.Client("far").Heal()
+	})
+}
+
+// The loss of one part ends the holds that it is a part of, and not another hold of the other parts.
+func TestReenteredHoldOutlivesTheLossOfAnotherPart(t *testing.T) {
+	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+		c := connect("c")
+		ordered := newMulti(t, c, []string{"/a", "/b"}, multilock.WithPathOrder())
+		outer := acquire(t, ordered)
+		all, err := combined(t, ordered, newMutex(t, connect("other"), "/x")).Acquire(outer.Context(t.Context()))
+		require.NoError(t, err)
+		require.NoError(t, srv.Delete(all.Paths()[2]))
+		time.Sleep(time.Second)
+		require.ErrorIs(t, all.Err(), recipes.ErrNodeDeleted)
+		require.NoError(t, outer.Err())
+		require.NoError(t, outer.Release())
+	})
+}
+
+// The code of a service ends the goroutine at any point of the release of what a failed acquire has acquired.
+func TestServiceThatEndsAFailedAcquireKeepsNoLock(t *testing.T) {
+	for call := range int32(6) {
+		t.Run(fmt.Sprint(call), func(t *testing.T) {
+			simulated(t, func(t *testing.T, _ *zktest.Server, connect connector) {
+				var fails atomic.Bool
+				var asked, given atomic.Int32
+				until := time.Now().Add(24 * time.Hour)
+				service := foreign(func() recipes.ForeignHold {
+					return recipes.ForeignHold{
+						Until: func() time.Time {
+							if fails.Load() && asked.Add(1) == call+1 {
+								runtime.Goexit()
+							}
+							return until
+						},
+						Release: func(context.Context) error { given.Add(1); return nil },
+					}
+				})
+				last := &recordedLock{acquire: func(context.Context) (*recipes.Hold, error) {
+					fails.Store(true)
+					return nil, recipes.ErrNotAcquired
+				}}
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					both := combined(t, service, newMutex(t, connect("c"), "/a"))
+					_, _ = combined(t, both, last).Acquire(t.Context())
+				}()
+				testzk.Closes(t, ended, "the acquire goes on")
+				time.Sleep(time.Minute)
+				require.EqualValues(t, 1, given.Load(), "released locks of the service")
+			})
+		})
+	}
 }

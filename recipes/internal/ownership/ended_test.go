@@ -270,14 +270,23 @@ func TestErrorOfADeletedNodeNamesItsOwner(t *testing.T) {
 		ErrNodeDeleted.Error()+": /n belongs to session 0x2a now")
 }
 
-// asking is a context of the program, whose method asks for the error of a hold when the hold ends.
+// asking is a context of the program, whose methods ask for the error of a hold. Package context calls them
+// when a context that was made from it is canceled.
 type asking struct {
 	context.Context
 	done chan struct{}
 	hold *Hold
 }
 
-func (a *asking) Done() <-chan struct{} { return a.done }
+func (a *asking) Done() <-chan struct{} {
+	_ = a.hold.Err()
+	return a.done
+}
+
+func (a *asking) Value(key any) any {
+	_ = a.hold.Err()
+	return a.Context.Value(key)
+}
 
 func (a *asking) Err() error {
 	if isClosed(a.done) {
@@ -286,8 +295,19 @@ func (a *asking) Err() error {
 	return nil
 }
 
-func (a *asking) AfterFunc(func()) func() bool {
-	return func() bool { return a.hold.Err() != nil }
+func (a *asking) AfterFunc(f func()) func() bool {
+	stopped := make(chan struct{})
+	go func() {
+		select {
+		case <-a.done:
+			f()
+		case <-stopped:
+		}
+	}()
+	return func() bool {
+		close(stopped)
+		return a.hold.Err() != nil
+	}
 }
 
 func TestHoldEndsUnderAContextOfTheProgram(t *testing.T) {

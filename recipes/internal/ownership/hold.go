@@ -182,26 +182,21 @@ func (h *Hold) ValidUntil() time.Time {
 }
 
 func (h *Hold) Context(parent context.Context) context.Context {
-	if _, custom := parent.(afterFuncer); custom {
-		parent = standard{parent}
-	}
-	ctx, cancel := context.WithCancelCause(parent)
+	// The methods of parent may be code of the program. They are called when within is canceled.
+	within, stop := context.WithCancel(parent)
+	ctx, cancel := context.WithCancelCause(within)
 	if err := h.Err(); err != nil {
 		cancel(err)
+		stop()
 		return ctx
 	}
-	if entry := h.register(cancel); entry != nil {
-		context.AfterFunc(ctx, func() { h.unregister(entry) })
-	}
+	entry := h.register(cancel)
+	context.AfterFunc(ctx, func() {
+		stop()
+		h.unregister(entry)
+	})
 	return h.owned.carry(ctx, h)
 }
-
-// afterFuncer is a context of the program with a method that package context calls when a context that was
-// made from it is canceled. endLocked cancels contexts, and must not call code of the program.
-type afterFuncer interface{ AfterFunc(func()) func() bool }
-
-// standard is a context without further methods.
-type standard struct{ context.Context }
 
 func (h *Hold) register(cancel context.CancelCauseFunc) *cancellation {
 	h.mu.Lock()
@@ -288,7 +283,7 @@ func (h *Hold) partOf() []*ownership {
 }
 
 // endLocked ends the hold and its contexts, once. It needs mu of the ownership, so that what finds the
-// ownership ended finds the contexts ended too. To cancel them calls no code of the program: see standard.
+// ownership ended finds the contexts ended too. To cancel them calls no code of the program: see Context.
 func (h *Hold) endLocked(reason error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -78,13 +78,13 @@ func (p *parts) check() error {
 }
 
 // abandon releases the parts that are still held, in the background.
-func (p *parts) abandon(reason error) {
+func (p *parts) abandon(error) {
 	for _, h := range slices.Backward(p.holds) {
-		if len(h.owned.parts()) > 0 {
-			h.owned.lose(reason)
-			continue
-		}
-		h.owned.background(func() { _ = h.Release() }) // if the session has ended, so has the hold
+		h.owned.background(func() { // if the session has ended, so has the hold
+			startReleases([]*Hold{h}, func(leaf *Hold, wait func() error) {
+				leaf.owned.background(func() { _ = call(wait) })
+			})
+		})
 	}
 }
 
@@ -98,31 +98,59 @@ func (p *parts) session() *framework.Session {
 	return nil
 }
 
-// ReleaseAll releases holds, the last first: each in the background of a session of its own. ctx
-// bounds only the wait.
+// startReleases starts the release of holds, the last first, and of their parts. It calls add for each hold
+// without parts. What add gets waits for the release, and must be called. If code of the program ends the
+// goroutine, the other releases are started nevertheless.
+func startReleases(holds []*Hold, add func(leaf *Hold, wait func() error)) {
+	if len(holds) == 0 {
+		return
+	}
+	last := len(holds) - 1
+	defer startReleases(holds[:last], add)
+	holds[last].startRelease(add)
+}
+
+func (h *Hold) startRelease(add func(leaf *Hold, wait func() error)) {
+	defer func() {
+		result, measured, err := h.owned.releaseHold(h)
+		parts := h.owned.parts()
+		if err != nil || len(parts) == 0 {
+			add(h, h.afterRelease(result, measured, err))
+			return
+		}
+		loseAll(h.partOf(), ErrNotHeld)
+		if result == released {
+			startReleases(parts, add)
+		}
+	}()
+	h.owned.endIfLost()
+}
+
+// ReleaseAll releases holds, the last first: each part in the background of its own session, which must not wait
+// for another one. ctx bounds only the wait.
 func ReleaseAll(ctx context.Context, holds []*Hold) error {
-	errs := make(chan error, len(holds))
+	var waits []<-chan error
 	before := signal.Closed
-	for _, h := range slices.Backward(holds) {
-		wait, previous, done := h.StartRelease(), before, make(chan struct{})
+	startReleases(holds, func(leaf *Hold, wait func() error) {
+		previous, done, result := before, make(chan struct{}), make(chan error, 1)
 		release := func() {
 			defer close(done)
 			select {
 			case <-previous:
 			case <-time.After(inTurnFor):
-			case <-h.sessionDone():
+			case <-leaf.sessionDone():
 			}
-			errs <- call(wait)
+			result <- call(wait)
 		}
-		if !h.owned.background(release) {
+		if !leaf.owned.background(release) {
 			release() // the session has ended, so there is nothing to wait for
 		}
-		before = done
-	}
+		before, waits = done, append(waits, result)
+	})
 	var all []error
-	for range holds {
+	for _, result := range waits {
 		select {
-		case err := <-errs:
+		case err := <-result:
 			all = append(all, err)
 		case <-ctx.Done():
 			return errors.Join(append(all, fmt.Errorf("%w: %w", ErrReleasePending, ctx.Err()))...)
@@ -134,11 +162,15 @@ func ReleaseAll(ctx context.Context, holds []*Hold) error {
 // release releases the parts. All of them end before the first request is made. Their nodes are
 // deleted the last first. Where that takes long no deletion waits for another one, so that all of
 // them take about as long as one.
-func (p *parts) release() error {
+func (p *parts) release() (err error) {
 	var waits []func() error
-	for _, h := range slices.Backward(p.holds) {
-		waits = append(waits, h.StartRelease())
-	}
+	defer func() { err = callInTurn(waits) }()
+	startReleases(p.holds, func(_ *Hold, wait func() error) { waits = append(waits, wait) })
+	return nil
+}
+
+// callInTurn calls functions one after another, and after a while at the same time.
+func callInTurn(waits []func() error) error {
 	errs := make([]error, len(waits))
 	inTurn, cancel := context.WithTimeout(context.Background(), inTurnFor)
 	defer cancel()
