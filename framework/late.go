@@ -2,7 +2,6 @@ package framework
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -83,9 +82,7 @@ func (l *late) add(s *session, n *lateNodes) {
 func (l *late) reconnected(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, n := range l.all {
-		n.look = due
-	}
+	l.allDueLocked()
 	l.startLocked(s)
 }
 
@@ -96,6 +93,10 @@ func (l *late) disconnected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forgetLocked()
+	l.allDueLocked()
+}
+
+func (l *late) allDueLocked() {
 	for _, n := range l.all {
 		n.look = due
 	}
@@ -276,13 +277,8 @@ func (s *session) logCleanupFailure(path string, err error) {
 	}
 }
 
-const (
-	// deletedAtOnce is how many nodes are deleted in one transaction.
-	deletedAtOnce = 100
-	// bytesAtOnce limits the paths of these nodes, unless there is one: servers close the connection of a
-	// client that sends a request that is too large for them.
-	bytesAtOnce = 64 << 10
-)
+// deletedAtOnce is how many nodes are deleted in one transaction.
+const deletedAtOnce = 100
 
 func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map[string]lateNode) error {
 	children, err := s.list(ctx, parent)
@@ -312,7 +308,7 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 		}
 	}
 	var refused error
-	for some := range chunks(unowned) {
+	for some := range batches(unowned) {
 		switch err := (&deletion{left: slices.Clone(some), uncertain: true}).attempt(ctx, s); {
 		case s.interrupts(ctx, err):
 			return err
@@ -324,25 +320,6 @@ func (s *session) deleteLateBelow(ctx context.Context, parent string, wanted map
 	}
 	s.logLook(parent, wanted, len(children), unowned)
 	return refused
-}
-
-// chunks divides paths into those of one transaction each.
-func chunks(paths []string) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		first, size := 0, 0
-		for i, path := range paths {
-			if i > first && (i-first == deletedAtOnce || size+len(path) > bytesAtOnce) {
-				if !yield(paths[first:i]) {
-					return
-				}
-				first, size = i, 0
-			}
-			size += len(path)
-		}
-		if first < len(paths) {
-			yield(paths[first:])
-		}
-	}
 }
 
 func (s *session) logDeleted(nodes []string) {
