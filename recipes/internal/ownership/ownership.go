@@ -22,8 +22,8 @@ type ownership struct {
 	guards    int     // guarded transactions under way
 	uncertain bool    // one of them may still be applied
 	err       error   // why the ownership has ended
-	cleanup   func()  // that a loss still needs
-	reporting func()  // that a loss still needs
+	cleanup   func()  // what cleanUp is still to do after a loss
+	reporting func()  // what report is still to do after a loss
 }
 
 // resource is what is owned.

@@ -113,14 +113,12 @@ func startReleases(holds []*Hold, add func(leaf *Hold, wait func() error)) {
 func (h *Hold) startRelease(add func(leaf *Hold, wait func() error)) {
 	defer func() {
 		result, measured, err := h.owned.releaseHold(h)
-		parts := h.owned.parts()
-		if err != nil || len(parts) == 0 {
-			add(h, h.afterRelease(result, measured, err))
-			return
-		}
-		loseAll(h.partOf(), ErrNotHeld)
-		if result == released {
-			startReleases(parts, add)
+		wait := h.afterRelease(result, measured, err)
+		switch parts := h.owned.parts(); {
+		case err != nil || len(parts) == 0:
+			add(h, wait)
+		case result == released:
+			startReleases(parts, add) // instead of wait
 		}
 	}()
 	h.owned.endIfLost()
