@@ -69,19 +69,26 @@ const (
 	keptFor     = 15 // times
 )
 
-// staysOpen reports whether a session stays open that a client uses only for op, again and again. A
-// session that ended although op was late once says nothing: then it tries another session.
-func (s *script) staysOpen(name string, op func(c *client)) bool {
+// inTrials repeats a trial whose session has ended although a request was late once: that says nothing.
+func inTrials(trial func() (lives, inTime bool)) (lives bool) {
 	for {
-		c := s.open(name)
-		c.hidden = true
-		begun := time.Now()
-		c.hello(newSession(keptTimeout))
-		inTime := repeat(begun, func() { op(c) })
-		if c.ending == nil || inTime {
-			return c.ending == nil
+		lives, inTime := trial()
+		if lives || inTime {
+			return lives
 		}
 	}
+}
+
+// staysOpen reports whether a session stays open that a client uses only for op, again and again.
+func (s *script) staysOpen(name string, op func(c *client)) bool {
+	return inTrials(func() (lives, inTime bool) {
+		begun := time.Now()
+		c := s.open(name)
+		c.hidden = true
+		c.hello(newSession(keptTimeout))
+		inTime = repeat(begun, func() { op(c) })
+		return c.ending == nil, inTime
+	})
 }
 
 // repeat calls op so often that a session that began after begun stays open, if op counts for it. It
@@ -128,23 +135,20 @@ func authAloneAndTheSession(s *script) {
 }
 
 func comingBackKeepsTheSession(s *script) {
-	for {
+	s.logf("lives %t", inTrials(func() (lives, inTime bool) {
 		begun := time.Now()
 		first := s.open("c")
 		first.hidden = true
 		first.hello(newSession(keptTimeout))
 		last := first
-		inTime := repeat(begun, func() {
+		inTime = repeat(begun, func() {
 			last.conn.Close()
 			last = s.open("c")
 			last.hidden = true
 			last.hello(sameSession(first, keptTimeout))
 		})
-		if lives := last.session == first.session; lives || inTime {
-			s.logf("lives %t", lives)
-			return
-		}
-	}
+		return last.session == first.session, inTime
+	}))
 }
 
 // awaitDeletion watches path with a client of its own and returns the time of the deletion.
