@@ -216,17 +216,7 @@ func TestReasons(t *testing.T) {
 			"there is a later token, 2":  "UPDATE docent_locks SET owner = NULL, fence = 2000000000000000000",
 			"by the clock of the databa": "UPDATE docent_locks SET valid_until = " + past[s.dialect],
 		} {
-			lock := lockOf(t, a, "lock")
-			var err error
-			for err == nil || strings.Contains(err.Error(), "its row has changed") { // the look came too late
-				hold := mustAcquire(t, lock)
-				one.exec(t, text)
-				<-hold.Done()
-				err = hold.Err()
-			}
-			require.ErrorIs(t, err, recipes.ErrForeignLost)
-			require.ErrorContains(t, err, want)
-			require.ErrorContains(t, err, "lock")
+			one.loses(t, lockOf(t, a, "lock"), want, text)
 		}
 	})
 }

@@ -115,11 +115,7 @@ func useOnce(t *testing.T, lock recipes.Locker) {
 	t.Helper()
 	hold := mustAcquire(t, lock)
 	require.Positive(t, hold.Token())
-	first := hold.ValidUntil()
-	for !hold.ValidUntil().After(first) {
-		require.NoError(t, hold.Err())
-		time.Sleep(10 * time.Millisecond)
-	}
+	awaitRenewal(t, hold)
 	_, err := lock.TryAcquire(t.Context())
 	require.ErrorIs(t, err, recipes.ErrNotAcquired)
 	require.NoError(t, hold.Release())
