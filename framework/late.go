@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -28,13 +29,15 @@ import (
 // that the follower has not sent. So the client stops after lateTimeout.
 const lateTimeout = 5 * time.Minute
 
-// lateNodes are the nodes of a transaction that may be applied late or twice.
+// lateNodes are those nodes below one parent of a transaction that may be applied late or twice.
 type lateNodes struct {
-	o     ops
-	nodes []creation // the protected ones: see namesOf
-	owned owned
-	since conn.Stamp
-	look  look
+	o      ops
+	parent string
+	nodes  []creation // the protected ones, without their data
+	owned  owned
+	since  conn.Stamp
+	look   look
+	begun  uint64 // number of the last look
 }
 
 // look tells whether nodes have been looked for on the current connection.
@@ -46,35 +49,38 @@ const (
 	due
 )
 
-// maxLate is the maximal number of transactions in late.
+// maxLate is the maximal number of lateNodes in late.
 const maxLate = 1 << 16
 
 // late holds all lateNodes of a session.
 type late struct {
 	mu      sync.Mutex
 	all     []*lateNodes
-	running bool // a goroutine runs cleanUp
-	dropped int  // transactions above maxLate since the last warning
+	running bool   // a goroutine runs cleanUp
+	dropped int    // lateNodes above maxLate since the last warning
+	begun   uint64 // looks below a parent
 }
 
 // add has the nodes looked for now and on each further connection of the session. If the session
 // has ended, the nodes that outlive it are looked for in the next one.
-func (l *late) add(s *session, n *lateNodes) {
+func (l *late) add(s *session, added []*lateNodes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.reason() != nil {
-		cleanUpAfter(s, []*lateNodes{n})
+		cleanUpAfter(s, added)
 		return
 	}
 	for now := conn.Now(); len(l.all) > 0 && l.all[0].over(now); {
 		l.all = l.all[1:]
 	}
-	if len(l.all) == maxLate {
-		l.all = slices.Delete(l.all, 0, 1)
-		l.dropped++
+	for _, n := range added {
+		n.look = due
 	}
-	n.look = due
-	l.all = append(l.all, n)
+	l.all = append(l.all, added...)
+	if above := len(l.all) - maxLate; above > 0 {
+		l.all = l.all[above:]
+		l.dropped += above
+	}
 	l.startLocked(s)
 }
 
@@ -161,13 +167,11 @@ func (l *late) cleanUp(s *session) {
 	sleep(cleanupDelay, s.done, s.core.ctx.Done())
 	if dropped := l.takeDropped(); dropped > 0 {
 		s.core.cfg.log.Warn("too many creates without an answer: the oldest are not looked for any more",
-			zap.Int("transactions", dropped))
+			zap.Int("creates", dropped))
 	}
 	failures := 0
 	for taken := l.takeDue(s); taken != nil; taken = l.takeDue(s) {
-		err := s.deleteLate(s.core.ctx, taken)
-		l.finish(taken, err == nil)
-		if err == nil || s.reason() != nil {
+		if l.lookFor(s, taken) || s.reason() != nil {
 			failures = 0
 			continue
 		}
@@ -211,11 +215,54 @@ func (l *late) takeDue(s *session) (taken []*lateNodes) {
 	return taken
 }
 
-// finish ends the look for nodes that takeDue has returned. Meanwhile they may have become due again.
-func (l *late) finish(taken []*lateNodes, complete bool) {
+// lookFor looks below one parent after another until a look is not complete, and reports whether all were.
+// The parent whose last look began first comes first. So the client gets to all parents, even if each of its
+// connections is short.
+func (l *late) lookFor(s *session, taken []*lateNodes) (complete bool) {
+	complete = true
+	for _, below := range byParent(taken) {
+		if complete {
+			l.begin(below)
+			complete = s.deleteLate(s.core.ctx, below) == nil
+		}
+		l.finish(below, complete)
+	}
+	return complete
+}
+
+// byParent divides all by their parents.
+func byParent(all []*lateNodes) [][]*lateNodes {
+	parents := map[string][]*lateNodes{}
+	for _, n := range all {
+		parents[n.parent] = append(parents[n.parent], n)
+	}
+	return slices.SortedFunc(maps.Values(parents), func(a, b []*lateNodes) int {
+		return cmp.Or(cmp.Compare(lastLook(a), lastLook(b)), cmp.Compare(a[0].parent, b[0].parent))
+	})
+}
+
+// lastLook returns the number of the last look for one of all.
+func lastLook(all []*lateNodes) (number uint64) {
+	for _, n := range all {
+		number = max(number, n.begun)
+	}
+	return number
+}
+
+func (l *late) begin(below []*lateNodes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, n := range taken {
+	l.begun++
+	for _, n := range below {
+		n.begun = l.begun
+	}
+}
+
+// finish ends the look for nodes that takeDue has returned. Meanwhile they may have become due again.
+func (l *late) finish(below []*lateNodes, complete bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range below {
 		switch {
 		case !complete:
 			n.look = due
@@ -241,27 +288,27 @@ type lateNode struct {
 	of *lateNodes
 }
 
-// deleteLate deletes the nodes that exist and that their callers did not get, one parent after
-// another. It returns only an error that may pass, or the end of the session or the client.
-func (s *session) deleteLate(ctx context.Context, all []*lateNodes) error {
-	parents := map[string]map[string]lateNode{} // by parent and GUID, or name
+// deleteLate deletes those nodes below one parent that exist and that their callers did not get. It returns
+// only an error that may pass, or the end of the session or the client.
+func (s *session) deleteLate(ctx context.Context, below []*lateNodes) error {
+	parent := below[0].parent
+	err := s.deleteLateBelow(ctx, parent, wantedOf(below))
+	if s.interrupts(ctx, err) {
+		return err
+	}
+	s.logCleanupFailure(parent, err)
+	return nil
+}
+
+// wantedOf returns the nodes of all by their GUIDs, or names.
+func wantedOf(all []*lateNodes) map[string]lateNode {
+	wanted := map[string]lateNode{}
 	for _, n := range all {
 		for _, c := range n.nodes {
-			parent := znode.Parent(c.full)
-			if parents[parent] == nil {
-				parents[parent] = map[string]lateNode{}
-			}
-			parents[parent][c.guid] = lateNode{c, n}
+			wanted[c.guid] = lateNode{c, n}
 		}
 	}
-	for _, parent := range slices.Sorted(maps.Keys(parents)) {
-		err := s.deleteLateBelow(ctx, parent, parents[parent])
-		if s.interrupts(ctx, err) {
-			return err
-		}
-		s.logCleanupFailure(parent, err)
-	}
-	return nil
+	return wanted
 }
 
 // interrupts reports whether err may pass or is the end of the session or the client. It reports

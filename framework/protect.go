@@ -92,7 +92,7 @@ func (c *uncertainCreate) cleanUpLocked() {
 		return
 	}
 	for _, s := range c.lostIn {
-		s.late.add(s, &lateNodes{o: c.o, nodes: namesOf(c.nodes), owned: c.owned, since: conn.Now()})
+		s.late.add(s, c.lateNodes())
 	}
 	c.created = slices.DeleteFunc(c.created, func(full string) bool {
 		return full == "" || slices.Contains(c.owned.paths, full)
@@ -104,12 +104,20 @@ func (c *uncertainCreate) cleanUpLocked() {
 	}
 }
 
-// namesOf returns what is needed to find the protected nodes. It leaves out their data.
-func namesOf(nodes []creation) (all []creation) {
-	for _, n := range nodes {
-		if n.guid != "" {
-			all = append(all, creation{full: n.full, flags: n.flags, guid: n.guid, named: n.named})
+// lateNodes returns the protected nodes by their parents. It leaves out their data.
+func (c *uncertainCreate) lateNodes() (all []*lateNodes) {
+	now := conn.Now()
+	for _, n := range c.nodes {
+		if n.guid == "" {
+			continue
 		}
+		parent := znode.Parent(n.full)
+		i := slices.IndexFunc(all, func(below *lateNodes) bool { return below.parent == parent })
+		if i < 0 {
+			i = len(all)
+			all = append(all, &lateNodes{o: c.o, parent: parent, owned: c.owned, since: now})
+		}
+		all[i].nodes = append(all[i].nodes, creation{full: n.full, flags: n.flags, guid: n.guid, named: n.named})
 	}
 	return all
 }
@@ -284,11 +292,20 @@ func (o ops) cleanUpAfter(all []*lateNodes, uncertainIn *session) {
 	where.bound, where.noCaller = nil, true
 	first := all[0].path()
 	c := call{name: "cleanup", path: first, full: first, class: repeatable}
+	parents := byParent(all)
 	where.runInBackground(c, func(ctx context.Context, s *session) error {
 		if err := s.awaitClosed(ctx, uncertainIn); err != nil {
 			return err
 		}
-		return s.deleteLate(ctx, all)
+		for len(parents) > 0 {
+			below := parents[0]
+			parents = parents[1:]
+			if err := s.deleteLate(ctx, below); err != nil {
+				parents = append(parents, below) // the next attempt begins with another parent
+				return err
+			}
+		}
+		return nil
 	})
 }
 
