@@ -83,7 +83,7 @@ func made(t testing.TB, servers string) string {
 
 // change makes all changes that a watch of path could see, one by one. It returns when c's server has
 // them.
-func change(t testing.TB, o *zk.Conn, c *framework.Client, path string) {
+func change(t testing.TB, o *testzk.Conn, c *framework.Client, path string) {
 	t.Helper()
 	for _, do := range []func() error{
 		func() error { return create(o, path) },
@@ -183,10 +183,10 @@ func TestBothModesOfOnePath(t *testing.T) {
 }
 
 // firing is a change that fires a one-shot watch, after and before which the node exists.
-var firing = map[string]func(o *zk.Conn, path string) error{
-	"data":     func(o *zk.Conn, path string) error { _, err := o.Set(path, nil, -1); return err },
-	"exists":   func(o *zk.Conn, path string) error { _, err := o.Set(path, nil, -1); return err },
-	"children": func(o *zk.Conn, path string) error { return create(o, path+"/"+nextName()) },
+var firing = map[string]func(o *testzk.Conn, path string) error{
+	"data":     func(o *testzk.Conn, path string) error { _, err := o.Set(path, nil, -1); return err },
+	"exists":   func(o *testzk.Conn, path string) error { _, err := o.Set(path, nil, -1); return err },
+	"children": func(o *testzk.Conn, path string) error { return create(o, path+"/"+nextName()) },
 }
 
 var names struct {
@@ -217,7 +217,7 @@ func TestPersistentAndOneShotWatchesShareAPath(t *testing.T) {
 }
 
 func sharePath(
-	t *testing.T, servers string, c *framework.Client, o *zk.Conn, mode framework.WatchMode, kind string,
+	t *testing.T, servers string, c *framework.Client, o *testzk.Conn, mode framework.WatchMode, kind string,
 	watch func(context.Context, operations, string) (*framework.Watch, error), oneShotFirst bool,
 ) {
 	t.Helper()

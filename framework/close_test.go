@@ -207,7 +207,7 @@ func TestFunctionsOfASessionEndBeforeTheSessionIsClosedOnTheServers(t *testing.T
 	s := session(t, c)
 	node, err := s.Create(testzk.Context(t), testzk.Path(t), nil, framework.Ephemeral(), framework.Parents())
 	require.NoError(t, err)
-	observer := testzk.Synced(t, testzk.Observer(t))
+	observer := testzk.Observer(t)
 	seen := make(chan error, 1)
 	require.True(t, bridge.OfSession(s).Go(func() {
 		<-s.Done()

@@ -85,9 +85,9 @@ func within(t testing.TB, what string, fn func()) {
 
 // observe reads a node after a sync, so it returns committed data whatever server the observer is
 // connected to.
-func observe(t testing.TB, o *zk.Conn, path string) (data []byte, stat *zk.Stat, there bool) {
+func observe(t testing.TB, o *testzk.Conn, path string) (data []byte, stat *zk.Stat, there bool) {
 	t.Helper()
-	data, stat, err := testzk.Synced(t, o).Get(path)
+	data, stat, err := o.Get(path)
 	if err != zk.ErrNoNode {
 		require.NoError(t, err)
 	}
@@ -95,9 +95,9 @@ func observe(t testing.TB, o *zk.Conn, path string) (data []byte, stat *zk.Stat,
 }
 
 // children lists the children of a node after a sync.
-func children(t testing.TB, o *zk.Conn, path string) []string {
+func children(t testing.TB, o *testzk.Conn, path string) []string {
 	t.Helper()
-	names, _, err := testzk.Synced(t, o).Children(path)
+	names, _, err := o.Children(path)
 	require.NoError(t, err)
 	return names
 }

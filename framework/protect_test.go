@@ -94,7 +94,7 @@ func TestFailedProtectedCreateLeavesNothing(t *testing.T) {
 
 // awaitDeleted waits until a node below under has been deleted. created reports whether the node
 // was created at all.
-func awaitDeleted(t testing.TB, o *zk.Conn, under string, created bool) {
+func awaitDeleted(t testing.TB, o *testzk.Conn, under string, created bool) {
 	t.Helper()
 	testzk.Eventually(t, func() bool {
 		_, stat, there := observe(t, o, under)
@@ -252,7 +252,7 @@ func TestNodeReturnedInTheNextSessionIsNotDeleted(t *testing.T) {
 
 // sendEvents has the server send events to the client, so that the client receives data although no
 // request is answered.
-func sendEvents(t testing.TB, c *framework.Client, o *zk.Conn) (stop func()) {
+func sendEvents(t testing.TB, c *framework.Client, o *testzk.Conn) (stop func()) {
 	t.Helper()
 	under, stopped := parent(t), make(chan struct{})
 	name := func(i int) string { return fmt.Sprintf("%s/%d", under, i) }

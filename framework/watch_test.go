@@ -32,21 +32,21 @@ var watchers = map[string]func(ctx context.Context, o operations, path string) (
 // changes are changes of a node by another client, and the events of the node's watches.
 var changes = map[string]struct {
 	missing bool // the node does not exist before
-	do      func(o *zk.Conn, path string) error
+	do      func(o *testzk.Conn, path string) error
 	events  map[string]zk.EventType
 }{
 	"set": {
-		do:     func(o *zk.Conn, path string) error { _, err := o.Set(path, []byte("x"), -1); return err },
+		do:     func(o *testzk.Conn, path string) error { _, err := o.Set(path, []byte("x"), -1); return err },
 		events: map[string]zk.EventType{"data": zk.EventNodeDataChanged, "exists": zk.EventNodeDataChanged},
 	},
 	"delete": {
-		do: func(o *zk.Conn, path string) error { return o.Delete(path, -1) },
+		do: func(o *testzk.Conn, path string) error { return o.Delete(path, -1) },
 		events: map[string]zk.EventType{
 			"data": zk.EventNodeDeleted, "exists": zk.EventNodeDeleted, "children": zk.EventNodeDeleted,
 		},
 	},
 	"create a child": {
-		do:     func(o *zk.Conn, path string) error { return create(o, path+"/child") },
+		do:     func(o *testzk.Conn, path string) error { return create(o, path+"/child") },
 		events: map[string]zk.EventType{"children": zk.EventNodeChildrenChanged},
 	},
 	"create": {
@@ -55,7 +55,7 @@ var changes = map[string]struct {
 		events:  map[string]zk.EventType{"exists": zk.EventNodeCreated},
 	},
 	"replace": {
-		do: func(o *zk.Conn, path string) error {
+		do: func(o *testzk.Conn, path string) error {
 			if err := o.Delete(path, -1); err != nil {
 				return err
 			}
@@ -67,7 +67,7 @@ var changes = map[string]struct {
 	},
 }
 
-func create(o *zk.Conn, path string) error {
+func create(o *testzk.Conn, path string) error {
 	_, err := o.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
 	return err
 }

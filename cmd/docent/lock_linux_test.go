@@ -343,7 +343,7 @@ func TestACommandIsKilledWhenItsLockNodeIsDeleted(t *testing.T) {
 	t.Parallel()
 	path := testzk.Path(t)
 	p := start(t, connected("lock", path, "--", "sh", "-c", `trap "" TERM; echo $DOCENT_NODE; sleep 1000`)...)
-	require.NoError(t, testzk.Synced(t, testzk.Observer(t)).Delete(p.line(), -1))
+	require.NoError(t, testzk.Observer(t).Delete(p.line(), -1))
 	assert.Equal(t, exitLost, p.wait())
 	assert.Contains(t, p.errs.String(), "docent: the lock was lost before the command had ended: ")
 }

@@ -287,13 +287,13 @@ func TestReadingLeavesNothingBehind(t *testing.T) {
 		code, _, errs := finish(t, append([]string{"--connect", testzk.Connect() + chroot}, strings.Fields(line)...)...)
 		assert.Contains(t, []int{0, exitNoNode}, code, errs)
 	}
-	children, stat, err := testzk.Synced(t, observer).Children(chroot)
+	children, stat, err := observer.Children(chroot)
 	require.NoError(t, err)
 	assert.Empty(t, children)
 	assert.Zero(t, stat.Cversion)
 	_, _, errs := finish(t, "--connect", testzk.Connect()+chroot+"/missing", "ls", "/")
 	assert.Equal(t, "docent: /: there is no such node; a lock that is free may have none\n", errs)
-	exists, _, err := testzk.Synced(t, observer).Exists(chroot + "/missing")
+	exists, _, err := observer.Exists(chroot + "/missing")
 	require.NoError(t, err)
 	assert.False(t, exists)
 }

@@ -250,18 +250,19 @@ func Path(t testing.TB) string {
 }
 
 // Observer returns a plain connection of the driver, to check the servers without docent.
-func Observer(t testing.TB) *zk.Conn {
+func Observer(t testing.TB) *Conn {
 	t.Helper()
 	return ObserverOf(t, connect)
 }
 
 // ObserverOf returns an Observer of other servers.
-func ObserverOf(t testing.TB, connect string) *zk.Conn {
+func ObserverOf(t testing.TB, connect string) *Conn {
 	t.Helper()
-	conn, stop, err := observe(strings.Split(connect, ","))
+	servers := strings.Split(connect, ",")
+	conn, stop, err := observe(servers)
 	require.NoError(t, err)
 	t.Cleanup(stop)
-	return conn
+	return &Conn{Conn: conn, several: len(servers) > 1}
 }
 
 func observe(servers []string) (conn *zk.Conn, stop func(), err error) {
@@ -297,7 +298,7 @@ func Everywhere(t testing.TB) {
 	})
 	require.NoError(t, everywhere.err)
 	for _, conn := range everywhere.conns {
-		Synced(t, conn)
+		require.NoError(t, Sync(conn))
 	}
 }
 
@@ -317,14 +318,6 @@ var everywhere struct {
 	conns []*zk.Conn
 	stops []func()
 	err   error
-}
-
-// Synced returns observer after its server has applied everything that was answered to any client
-// before.
-func Synced(t testing.TB, observer *zk.Conn) *zk.Conn {
-	t.Helper()
-	require.NoError(t, Sync(observer))
-	return observer
 }
 
 // Sync waits until the observer's server has applied everything that was answered to any client
@@ -389,7 +382,7 @@ func word(t testing.TB, server, word string) string {
 // Empty waits until path has no children or does not exist.
 func Empty(t testing.TB, path string) {
 	t.Helper()
-	observer := Synced(t, Observer(t)) // its server knows path, if it exists
+	observer := Observer(t)
 	Eventually(t, func() bool {
 		children, _, err := observer.Children(path)
 		return err == zk.ErrNoNode || err == nil && len(children) == 0

@@ -96,7 +96,7 @@ func TestWrongHoldsAreErrors(t *testing.T) {
 	require.NoError(t, elsewhere.client.Delete(ctx, hold.Path(), -1))
 	testzk.Closes(t, hold.Done(), "the hold is not lost")
 	check(hold, recipes.ErrNodeDeleted, "")
-	exists, _, err := testzk.Synced(t, testzk.Observer(t)).Exists(u.cond.Path())
+	exists, _, err := testzk.Observer(t).Exists(u.cond.Path())
 	require.NoError(t, err)
 	require.False(t, exists, "a wrong hold has made nodes")
 }

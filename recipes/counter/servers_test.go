@@ -33,7 +33,7 @@ func TestCountersOnServers(t *testing.T) {
 	wrote, err = number.CompareAndSet(ctx, -1, 6)
 	require.NoError(t, err)
 	require.True(t, wrote)
-	data, _, err := testzk.Synced(t, observer).Get(path + "/atomic")
+	data, _, err := observer.Get(path + "/atomic")
 	require.NoError(t, err)
 	require.Equal(t, []byte{0, 0, 0, 0, 0, 0, 0, 6}, data)
 
@@ -41,7 +41,7 @@ func TestCountersOnServers(t *testing.T) {
 	sum, err := count.Add(ctx, 4)
 	require.NoError(t, err)
 	require.Equal(t, int32(7), sum)
-	data, _, err = testzk.Synced(t, observer).Get(path + "/count")
+	data, _, err = observer.Get(path + "/count")
 	require.NoError(t, err)
 	require.Equal(t, []byte{0, 0, 0, 7}, data)
 
@@ -59,7 +59,7 @@ func TestCountersOnServers(t *testing.T) {
 	text, err := counter.NewAtomic(a, path+"/text", counter.WithText())
 	require.NoError(t, err)
 	added(t, text, -12, -12)
-	data, _, err = testzk.Synced(t, observer).Get(path + "/text")
+	data, _, err = observer.Get(path + "/text")
 	require.NoError(t, err)
 	require.Equal(t, "-12", string(data))
 }
@@ -195,7 +195,7 @@ func TestTextIsThatOfKazoo(t *testing.T) {
 	a := newAtomic(t, c, path, counter.WithText())
 	for i := range int64(3) {
 		added(t, a, 100, 100*(i+1))
-		data, stat, err := testzk.Synced(t, observer).Get(path)
+		data, stat, err := observer.Get(path)
 		require.NoError(t, err)
 		require.Equal(t, strconv.FormatInt(100*(i+1), 10), string(data))
 		_, err = observer.Set(path, fmt.Append(nil, 100*(i+1)), stat.Version)

@@ -90,7 +90,7 @@ func TestTypesHaveCuratorsNodes(t *testing.T) {
 			i.Type = row.kind
 			self := register(t, r, i)
 			require.Regexp(t, "^"+row.path+"$", self.Path())
-			exists, stat, err := testzk.Synced(t, observer).Exists(self.Path())
+			exists, stat, err := observer.Exists(self.Path())
 			require.NoError(t, err)
 			require.True(t, exists)
 			require.Equal(t, row.ephemeral, stat.EphemeralOwner != 0)

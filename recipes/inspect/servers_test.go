@@ -79,7 +79,7 @@ func TestWalkShowsTheRecipes(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = self.Close() })
 	require.NoError(t, self.WaitReady(ctx))
-	driver := zk.NewLock(testzk.Observer(t), root+"/g/driver", zk.WorldACL(zk.PermAll))
+	driver := zk.NewLock(testzk.Observer(t).Conn, root+"/g/driver", zk.WorldACL(zk.PermAll))
 	require.NoError(t, driver.Lock())
 	t.Cleanup(func() { _ = driver.Unlock() })
 

@@ -45,7 +45,7 @@ func TestNodesHaveCuratorsLayout(t *testing.T) {
 				kind.stand(dir, opts...)
 				node := queued(t, c, dir, 1)[0].Node
 				require.Regexp(t, kind.node, path.Base(node))
-				data, stat, err := testzk.Synced(t, plain).Get(node)
+				data, stat, err := plain.Get(node)
 				require.NoError(t, err)
 				require.NotZero(t, stat.EphemeralOwner)
 				if id != "" {

@@ -31,7 +31,7 @@ func TestNodesHaveCuratorsLayout(t *testing.T) {
 	observer := testzk.Observer(t)
 	require.Equal(t, path, hold.Path()[:strings.LastIndexByte(hold.Path(), '/')])
 	require.Regexp(t, curatorName, hold.Path()[len(path)+1:])
-	data, stat, err := testzk.Synced(t, observer).Get(hold.Path())
+	data, stat, err := observer.Get(hold.Path())
 	require.NoError(t, err)
 	require.Regexp(t, `^\d+\.\d+\.\d+\.\d+$`, string(data), "the host's IP address")
 	require.Equal(t, hold.Token(), stat.Czxid)
@@ -52,7 +52,7 @@ func TestParentsKeepTheirData(t *testing.T) {
 		_, err := observer.Create(lock, data, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 		require.NoError(t, acquire(t, newMutex(t, client, lock)).Release())
-		got, _, err := testzk.Synced(t, observer).Get(lock)
+		got, _, err := observer.Get(lock)
 		require.NoError(t, err)
 		require.Equal(t, data, got, name)
 	}
@@ -86,7 +86,7 @@ func TestDataOfThePathIsUnchanged(t *testing.T) {
 					}
 				}
 				if round >= put {
-					data, stat, err := testzk.Synced(t, observer).Get(path)
+					data, stat, err := observer.Get(path)
 					require.NoError(t, err)
 					require.Equal(t, []byte{byte(round)}, data)
 					require.Equal(t, version, stat.Version, "written by an acquire")
@@ -116,7 +116,7 @@ func TestMissingParentsAreEmptyContainersWithTheACLOfTheProvider(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, own, acl, node)
 	}
-	data, stat, err := testzk.Synced(t, observer).Get(path)
+	data, stat, err := observer.Get(path)
 	require.NoError(t, err)
 	require.Empty(t, data)
 	require.Zero(t, stat.EphemeralOwner)

@@ -16,7 +16,7 @@ import (
 // These tests run on real servers too.
 
 // stat waits until the node is there with the data, and returns its Stat.
-func stat(t *testing.T, observer *zk.Conn, path, want string) *zk.Stat {
+func stat(t *testing.T, observer *testzk.Conn, path, want string) *zk.Stat {
 	t.Helper()
 	var found *zk.Stat
 	testzk.Eventually(t, func() bool {
@@ -27,9 +27,9 @@ func stat(t *testing.T, observer *zk.Conn, path, want string) *zk.Stat {
 	return found
 }
 
-func gone(t *testing.T, observer *zk.Conn, path string) {
+func gone(t *testing.T, observer *testzk.Conn, path string) {
 	t.Helper()
-	exists, _, err := testzk.Synced(t, observer).Exists(path)
+	exists, _, err := observer.Exists(path)
 	require.NoError(t, err)
 	require.False(t, exists)
 }

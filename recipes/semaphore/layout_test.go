@@ -35,14 +35,14 @@ func TestNodesHaveCuratorsLayout(t *testing.T) {
 	release(t, hold)
 	release(t, waiter.Won(t))
 	for _, dir := range []string{path + "/leases", path + "/locks"} {
-		data, _, err := testzk.Synced(t, o).Get(dir)
+		data, _, err := o.Get(dir)
 		require.NoError(t, err)
 		require.Empty(t, data, dir)
 	}
 }
 
 // node creates a node for another client, and its directory if it is missing.
-func node(t testing.TB, o *zk.Conn, path, name string) string {
+func node(t testing.TB, o *testzk.Conn, path, name string) string {
 	t.Helper()
 	require.NoError(t, testzk.Connected(t, testzk.Connect()).CreateContainers(testzk.Context(t), path))
 	created, err := o.Create(path+"/"+name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
@@ -96,7 +96,7 @@ func TestForeignChildrenAreNotCounted(t *testing.T) {
 	crowd(t, s, 2, 1)
 	release(t, hold)
 	release(t, waiter.Won(t))
-	children, _, err := testzk.Synced(t, o).Children(path + "/leases")
+	children, _, err := o.Children(path + "/leases")
 	require.NoError(t, err)
 	require.Len(t, children, 2, "foreign children are not deleted")
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
@@ -73,7 +72,7 @@ type p01Holder struct {
 	err      error
 }
 
-func (h *p01Holder) open(t *testing.T, observer *zk.Conn, server, path string) {
+func (h *p01Holder) open(t *testing.T, observer *testzk.Conn, server, path string) {
 	h.proxy = proxy.Start(t, server)
 	client := testzk.Connected(t, h.proxy.Addr(), framework.WithSessionTimeout(p01Timeout))
 	h.hold = p01Hold(t, client, path)

@@ -24,7 +24,7 @@ const calm = 20 * time.Second
 type fleet struct {
 	programs
 	ensemble  *ensemble.Ensemble
-	observer  *zk.Conn
+	observer  *testzk.Conn
 	resources *resources
 	peers     map[string]*peer
 }

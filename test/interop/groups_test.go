@@ -152,7 +152,7 @@ func testKeptNodes(t *testing.T, f *fleet) {
 		last := f.shows(t, path, second.language)
 		require.NotEqual(t, before.EphemeralOwner, last.EphemeralOwner)
 		other.do("dropped", "drop", path)
-		exists, _, err := testzk.Synced(t, f.observer).Exists(path)
+		exists, _, err := f.observer.Exists(path)
 		require.NoError(t, err)
 		require.False(t, exists)
 	})

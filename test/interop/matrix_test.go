@@ -54,7 +54,7 @@ func (f *fleet) plainDriver(t *testing.T, s speaker) string {
 	holder := f.contender(t, s, mutexKind, path)
 	holder.holds()
 	conn := testzk.ObserverOf(t, f.ensemble.Connect())
-	lock := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
+	lock := zk.NewLock(conn.Conn, path, zk.WorldACL(zk.PermAll))
 	locked := make(chan error, 1)
 	go func() { locked <- lock.Lock() }() // ends with the connection
 	testzk.Eventually(t, func() bool {

@@ -56,7 +56,7 @@ func newFixtureAt(t testing.TB, k Kind, servers, path string) *fixture {
 }
 
 // driverObserver uses the Go driver alone.
-type driverObserver struct{ conn *zk.Conn }
+type driverObserver struct{ conn *testzk.Conn }
 
 func (o driverObserver) children(path string) ([]string, error) {
 	children, _, err := o.conn.Children(path)
