@@ -33,7 +33,7 @@ SITE_BASE := / # the path of the site on its server
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-zookeeper deps-browser deps-site deps-race deps-bench deps-backends deps-compare deps-model
 .PHONY: test verify compile prose licences audit unit race contrib programs backends acceptance acceptance-page
-.PHONY: seeds swarm single ensemble chaos siege soak commands differential clients interop browser site
+.PHONY: seeds swarm single ensemble lagging chaos siege soak commands differential clients interop browser site
 .PHONY: model model-quick track-record track-record-page mutants
 .PHONY: bench bench-quick bench-server compare compare-quick fix fuzz
 
@@ -116,6 +116,9 @@ ensemble: deps-zookeeper ## run the suites of framework and recipes on three rea
 	$(WITHZK) 3 $(PLAIN) $(MANY) -skip '^Test(Simulated|Contract)' $(call asking,$(SUITES))
 	ZOOKEEPER=3 $(PLAIN) -run '^TestP13_' ./test/acceptance
 
+lagging: ## run the suites of framework and recipes on three servers in the process, of which two lag behind
+	ZOOKEEPER=lagging $(PLAIN) $(MANY) -skip '^TestSimulated' $(call asking,$(SUITES))
+
 chaos: deps-zookeeper ## check all recipes on real servers with faults, at random for 30 s
 	ZOOKEEPER=1 $(TEST) ./test/chaos
 
@@ -125,6 +128,7 @@ siege: deps-zookeeper ## the same at random for DURATION=30m, with SEED=n again;
 
 soak: ## besiege real servers for ten minutes, run simulations with many seeds, and the race detector on all
 	@$(MAKE) --no-print-directory siege DURATION=10m
+	@$(MAKE) --no-print-directory lagging
 	@$(MAKE) --no-print-directory race
 	@$(MAKE) --no-print-directory seeds
 	@$(MAKE) --no-print-directory swarm SEEDS=20000

@@ -3,7 +3,9 @@
 //
 // The environment variable ZOOKEEPER chooses the servers. If it is empty, which is the default,
 // there is one server of package zktest in the test's own process. "1" or "3" starts so many real
-// servers. Any other value is the connection string of running servers.
+// servers. "lagging" starts three servers of package zktest, of which two lag behind, so that a test fails that
+// relies on a read of what another client has just written. Any other value is the connection string of
+// running servers.
 package testzk
 
 import (
@@ -56,7 +58,7 @@ const tick = 200 * time.Millisecond
 // The servers of the test binary.
 var (
 	connect   string
-	inProcess *zktest.Server // nil if they are real
+	inProcess *zktest.Server // the leader; nil if they are real
 )
 
 // Main runs a package's tests on one server or several, and fails if goroutines are left running.
@@ -98,6 +100,8 @@ func start(which string) (stop func(), err error) {
 		return startReal(1)
 	case "3":
 		return startReal(3)
+	case "lagging":
+		return startLagging()
 	}
 	connect = which
 	return func() {}, nil
@@ -110,6 +114,24 @@ func startInProcess() (stop func(), err error) {
 	}
 	connect = inProcess.Addr()
 	return inProcess.Close, nil
+}
+
+// lag is how far the followers of a lagging ensemble are behind: longer than a test needs from a write by one
+// client to a read by another.
+const lag = 100 * time.Millisecond
+
+// startLagging starts three servers in this process.
+func startLagging() (stop func(), err error) {
+	srv, err := zktest.New(settings()...)
+	if err != nil {
+		return nil, err
+	}
+	servers := []string{srv.Addr()}
+	for range 2 {
+		servers = append(servers, srv.Follower(lag).Addr())
+	}
+	inProcess, connect = srv, strings.Join(servers, ",")
+	return srv.Close, nil
 }
 
 // settings returns the options that match the settings of package ensemble for real servers.

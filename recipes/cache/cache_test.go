@@ -227,6 +227,7 @@ func TestUnreadableNodeIsInTheCacheWithAnError(t *testing.T) {
 		framework.ACL(zk.ACL{Perms: zk.PermAll, Scheme: "auth"}))
 	require.NoError(t, err)
 	create(t, owner, root+"/c")
+	testzk.Everywhere(t)
 	c := start(t, client, root)
 	require.Equal(t, []string{"", "/a", "/b", "/c"}, paths(c, root))
 	n, _ := c.Get(root + "/b")
