@@ -49,10 +49,11 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 
 // firstAttempt makes an attempt in the caller's goroutine. It is measured like those of a
 // background task.
-func (o ops) firstAttempt(ctx context.Context, d *deletion) error {
-	o.metrics().Add(metrics.PendingDeletions, 1, metrics.Labels{})
+func (o ops) firstAttempt(ctx context.Context, d *deletion) (err error) {
 	defer o.metrics().Add(metrics.PendingDeletions, -1, metrics.Labels{})
-	return d.attempt(ctx, o.bound)
+	defer func() { err = d.attempt(ctx, o.bound) }() // also if the metrics of the program end the goroutine
+	o.metrics().Add(metrics.PendingDeletions, 1, metrics.Labels{})
+	return nil
 }
 
 // deleteLater is DeleteGuaranteed without a wait. It logs failures.

@@ -153,17 +153,16 @@ func (l *late) startLocked(s *session) {
 // instant.
 const cleanupDelay = 73 * time.Millisecond
 
-// cleanUp looks for the nodes that are due until there are none. Without a connection it returns,
-// and the next connection starts it again.
+// cleanUp measures lookForAll, which runs also if the metrics of the program end the goroutine.
 func (l *late) cleanUp(s *session) {
-	ended := false
-	defer func() {
-		if !ended {
-			l.interrupted()
-		}
-	}()
-	s.core.cfg.metrics.Add(metrics.PendingDeletions, 1, metrics.Labels{})
 	defer s.core.cfg.metrics.Add(metrics.PendingDeletions, -1, metrics.Labels{})
+	defer l.lookForAll(s)
+	s.core.cfg.metrics.Add(metrics.PendingDeletions, 1, metrics.Labels{})
+}
+
+// lookForAll looks for the nodes that are due until there are none. Without a connection it returns,
+// and the next connection starts it again.
+func (l *late) lookForAll(s *session) {
 	sleep(cleanupDelay, s.done, s.core.ctx.Done())
 	if dropped := l.takeDropped(); dropped > 0 {
 		s.core.cfg.log.Warn("too many creates without an answer: the oldest are not looked for any more",
@@ -178,20 +177,6 @@ func (l *late) cleanUp(s *session) {
 		// These pauses differ from those of backgroundPolicy, which the same failure may have started.
 		sleep(cleanupDelay<<min(failures, 5), s.done, s.core.ctx.Done())
 		failures++
-	}
-	ended = true
-}
-
-// interrupted has the next call of add or reconnected start cleanUp again. The program's logger or
-// metrics have ended the goroutine.
-func (l *late) interrupted() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.running = false
-	for _, n := range l.all {
-		if n.look == looking {
-			n.look = due
-		}
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
@@ -667,33 +666,6 @@ func (c *endsAfterAList) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// The logger ends the goroutine that looks for late nodes. The next connection looks again.
-func TestLoggerDoesNotEndTheSearchForLateNodes(t *testing.T) {
-	for _, message := range []string{"looked for late creates", "deleted a node that nothing owned"} {
-		var ended atomic.Bool
-		core, _ := observer.New(zap.DebugLevel)
-		log := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-			if e.Message == message && ended.CompareAndSwap(false, true) {
-				runtime.Goexit()
-			}
-			return nil
-		}))
-		runDetour(t, func(d *detour) {
-			for range 2 {
-				d.follower.HoldRequests()
-				ctx, cancel := context.WithTimeout(d.t.Context(), 100*time.Millisecond)
-				_, err := d.create(ctx, framework.Ephemeral())
-				cancel()
-				failed(d.t, err, framework.Unknown, context.DeadlineExceeded)
-				d.toLeader()
-				d.toFollower()
-				require.Empty(d.t, d.nodes(), message)
-			}
-			require.True(d.t, ended.Load(), message)
-		}, framework.WithLogger(log))
-	}
-}
-
 // endingMetrics end the goroutine that counts a pending deletion, once.
 type endingMetrics struct {
 	testzk.Metrics
@@ -712,13 +684,11 @@ func TestMetricsDoNotEndTheSearchForLateNodes(t *testing.T) {
 	for _, counts := range []int64{1, -1} {
 		m := &endingMetrics{counts: counts}
 		runDetour(t, func(d *detour) {
-			m.armed.Store(true)
 			d.follower.HoldRequests()
 			d.abandon(1, framework.Ephemeral())
 			d.toLeader()
+			m.armed.Store(true)
 			d.toFollower()
-			d.srv.Client("a").Drop()
-			time.Sleep(time.Second)
 			require.Empty(d.t, d.nodes(), counts)
 			require.True(d.t, m.ended.Load())
 		}, framework.WithMetrics(m))
@@ -744,6 +714,27 @@ func TestMetricsDoNotEndTheDeletionOfANodeWithoutACaller(t *testing.T) {
 			left, err := srv.Children("/lock")
 			require.NoError(t, err)
 			require.Empty(t, left)
+		})
+	}
+}
+
+func TestMetricsDoNotEndTheDeletionOfANode(t *testing.T) {
+	for _, counts := range []int64{1, -1} {
+		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+			m := &endingMetrics{counts: counts}
+			dialer := framework.WithDialer(srv.Client("c").DialContext)
+			s := session(t, testzk.Connected(t, srv.MemAddr(), dialer, framework.WithMetrics(m)))
+			node, err := s.Create(t.Context(), "/n", nil, framework.Ephemeral())
+			require.NoError(t, err)
+			m.armed.Store(true)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = s.DeleteGuaranteed(t.Context(), node)
+			}()
+			<-done
+			require.True(t, m.ended.Load())
+			require.NotContains(t, srv.Tree(), "ephemeral")
 		})
 	}
 }
