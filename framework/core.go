@@ -18,6 +18,7 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/connstr"
+	"github.com/docent-zk/docent/framework/internal/logqueue"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/logfield"
 )
@@ -27,6 +28,7 @@ type core struct {
 	cfg    config
 	chroot string
 	states states
+	logs   logqueue.Queue // entries of cfg.log
 
 	ctx        context.Context // ends with ErrClosed when the client is closed
 	cancel     context.CancelCauseFunc
@@ -58,6 +60,7 @@ func newCore(spec connstr.Spec, cfg config) *core {
 		cfg: cfg, chroot: spec.Chroot, servers: spec.Servers,
 		stopped: make(chan struct{}), changed: make(chan struct{}),
 	}
+	c.cfg.log = c.logs.Logger(cfg.log)
 	c.conns, c.onReplaced = map[*conn.Conn]struct{}{}, map[int]func(){}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.grace, c.endGrace = context.WithCancel(context.Background())
@@ -445,6 +448,7 @@ func (c *core) close() {
 	c.watchers.close(listenerTimeout)
 	c.states.close(max(listenerTimeout-time.Since(begun), 0))
 	c.gauges.remove()
+	c.logs.Close(max(listenerTimeout-time.Since(begun), 0))
 }
 
 func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }

@@ -75,7 +75,8 @@ func TestParentThatCannotBeListedKeepsNoOtherFromTheSearchForLateNodes(t *testin
 		t.Run(name, func(t *testing.T) {
 			runDetour(t, func(d *detour) {
 				d.abandonBelow([]string{"/p", "/q"}, opts...)
-				d.srv.On(fault.Match{Op: fault.OpGetChildren2, Client: "a", Path: "/p", Times: 10_000}, fault.DropBefore())
+				lists := fault.Match{Op: fault.OpGetChildren2, Client: "a", Path: "/p", Times: 10_000}
+				d.srv.On(lists, fault.DropBefore())
 				d.releaseAll()
 				time.Sleep(time.Minute)
 				d.requireEmpty("/q")

@@ -195,6 +195,10 @@ func namespacePath(name string) (string, error) {
 // at Info, losses and problems that the client works around at Warn, connections at Debug. The
 // logger of the client is named "docent", and that of a recipe "docent.mutex" and so on. Messages
 // and field names are stable; docs/observability.md lists them. Default: no logging.
+//
+// A goroutine of the client writes the entries, in order, so that a log that blocks delays nothing. Up to
+// 16,384 entries wait for it. Further ones are dropped, and an entry says how many. Close waits at most one
+// second for the log. A panic of the logger is printed to standard error.
 func WithLogger(l *zap.Logger) Option {
 	return func(c *config) error {
 		if l == nil {

@@ -7,9 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
@@ -18,19 +15,12 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// A logger of the program ends the goroutine that calls it, as testing.T.FailNow does.
+// The metrics of the program end the goroutine that calls them, as testing.T.FailNow does.
 func TestLatchWithAnEndedGoroutineCanBeClosed(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		var ended atomic.Bool
-		core, _ := observer.New(zap.DebugLevel)
-		log := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-			if e.Message == "acquired" && ended.CompareAndSwap(false, true) {
-				runtime.Goexit()
-			}
-			return nil
-		}))
-		c := testzk.Connected(t, srv.MemAddr(),
-			framework.WithLogger(log), framework.WithDialer(srv.Client("c").DialContext))
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithMetrics(&measuring{ended: &ended, end: runtime.Goexit}),
+			framework.WithDialer(srv.Client("c").DialContext))
 		l, err := leader.NewLatch(c, "/latch")
 		require.NoError(t, err)
 		require.NoError(t, l.Start(t.Context()))

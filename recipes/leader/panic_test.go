@@ -2,18 +2,13 @@ package leader_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
@@ -21,17 +16,6 @@ import (
 	"github.com/docent-zk/docent/recipes/leader"
 	"github.com/docent-zk/docent/zktest"
 )
-
-// logging returns a logger that calls end, once, on the goroutine that logs the message.
-func logging(message string, ended *atomic.Bool, end func()) framework.Option {
-	core, _ := observer.New(zap.DebugLevel)
-	return framework.WithLogger(zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-		if strings.Contains(e.Message, message) && ended.CompareAndSwap(false, true) {
-			end()
-		}
-		return nil
-	})))
-}
 
 // measuring calls end, once, on the goroutine that reports an acquire.
 type measuring struct {
@@ -45,17 +29,6 @@ func (m *measuring) Record(i metrics.Instrument, d time.Duration, l metrics.Labe
 	if i == metrics.LockWait && m.ended.CompareAndSwap(false, true) {
 		m.end()
 	}
-}
-
-// points has the points at which a candidate calls code of the program.
-var points = map[string]func(ended *atomic.Bool, end func()) framework.Option{
-	"metrics": func(ended *atomic.Bool, end func()) framework.Option {
-		return framework.WithMetrics(&measuring{ended: ended, end: end})
-	},
-	"acquired": func(ended *atomic.Bool, end func()) framework.Option { return logging("acquired", ended, end) },
-	"lock delay": func(ended *atomic.Bool, end func()) framework.Option {
-		return logging("waiting for the lock delay", ended, end)
-	},
 }
 
 // vacant leaves an election with a last leader that did not resign. So the next leader waits.
@@ -79,61 +52,51 @@ func requireVacant(t *testing.T, srv *zktest.Server) {
 	await(t, started(t, member(t, srv, "other"), electionPath, leader.WithLockDelay(delay)))
 }
 
+// measured returns a client whose metrics call end when it has acquired the leadership.
+func measured(t *testing.T, srv *zktest.Server, end func()) (c *framework.Client, ended *atomic.Bool) {
+	t.Helper()
+	ended = new(atomic.Bool)
+	return member(t, srv, "c", framework.WithMetrics(&measuring{ended: ended, end: end})), ended
+}
+
 func TestElectionWithAnEndedGoroutineLeavesNoNode(t *testing.T) {
-	failed := func(ended *atomic.Bool, end func()) framework.Option {
-		return logging("leader function failed", ended, end)
-	}
 	for how, end := range map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit} {
-		run := func(place string, option func(*atomic.Bool, func()) framework.Option) {
-			t.Run(place+" "+how, func(t *testing.T) {
-				virtually(t, func(t *testing.T, srv *zktest.Server) {
-					vacant(t, srv)
-					var ended atomic.Bool
-					c := member(t, srv, "c", option(&ended, end))
-					e := newElection(t, c, electionPath, leader.WithLockDelay(delay))
-					done := make(chan struct{})
-					go func() {
-						defer close(done)
-						defer func() { _ = recover() }()
-						_ = e.Run(context.Background(), func(context.Context, *leader.Term) error {
-							return errors.New("failed")
-						})
-					}()
-					testzk.Closes(t, done, "Run does not end")
-					require.True(t, ended.Load())
-					require.Nil(t, e.Term())
-					requireVacant(t, srv)
-					ctx, stop := context.WithTimeout(context.Background(), time.Second)
-					defer stop()
-					err := e.Run(ctx, func(context.Context, *leader.Term) error { return nil })
-					require.ErrorIs(t, err, context.DeadlineExceeded, "it has queued again, behind the other")
-				})
+		t.Run(how, func(t *testing.T) {
+			virtually(t, func(t *testing.T, srv *zktest.Server) {
+				vacant(t, srv)
+				c, ended := measured(t, srv, end)
+				e := newElection(t, c, electionPath, leader.WithLockDelay(delay))
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					defer func() { _ = recover() }()
+					_ = e.Run(context.Background(), func(context.Context, *leader.Term) error { return nil })
+				}()
+				testzk.Closes(t, done, "Run does not end")
+				require.True(t, ended.Load())
+				require.Nil(t, e.Term())
+				requireVacant(t, srv)
+				ctx, stop := context.WithTimeout(context.Background(), time.Second)
+				defer stop()
+				err := e.Run(ctx, func(context.Context, *leader.Term) error { return nil })
+				require.ErrorIs(t, err, context.DeadlineExceeded, "it has queued again, behind the other")
 			})
-		}
-		for place, option := range points {
-			run(place, option)
-		}
-		run("failed", failed)
+		})
 	}
 }
 
 func TestLatchWithAnEndedGoroutineLeavesNoNode(t *testing.T) {
-	for place, option := range points {
-		t.Run(place, func(t *testing.T) {
-			virtually(t, func(t *testing.T, srv *zktest.Server) {
-				vacant(t, srv)
-				var ended atomic.Bool
-				c := member(t, srv, "c", option(&ended, runtime.Goexit))
-				l := started(t, c, electionPath, leader.WithLockDelay(delay))
-				_, err := l.Await(testzk.Context(t))
-				require.ErrorContains(t, err, "ended the goroutine")
-				require.True(t, ended.Load())
-				require.Nil(t, l.Term())
-				requireVacant(t, srv)
-				require.NoError(t, l.Close())
-			})
-		})
-	}
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		vacant(t, srv)
+		c, ended := measured(t, srv, runtime.Goexit)
+		l := started(t, c, electionPath, leader.WithLockDelay(delay))
+		_, err := l.Await(testzk.Context(t))
+		require.ErrorContains(t, err, "ended the goroutine")
+		require.True(t, ended.Load())
+		require.Nil(t, l.Term())
+		requireVacant(t, srv)
+		require.NoError(t, l.Close())
+	})
 }
 
 // A listener that ends its goroutine gets no more changes. It delays neither other listeners nor

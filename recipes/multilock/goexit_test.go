@@ -15,30 +15,8 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
-
-// Each lock is waited for on a goroutine of its own. A logger ends one of them while another client
-// holds that lock.
-func TestMultiLockIsNotHeldIfAWaitingGoroutineIsEnded(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		others := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("other").DialContext))
-		require.NoError(t, acquire(t, newMutex(t, others, "/b")).Release())
-		other := acquire(t, newMutex(t, others, "/a"))
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
-			logging("attempt failed", runtime.Goexit))
-		// The watch on the predecessor is lost, and its repetition too.
-		dropped := srv.On(fault.Match{Client: "c", Op: fault.OpGetData, Times: 2}, fault.DropAfter())
-		_, err := newMulti(t, c, []string{"/a", "/b"}).Acquire(testzk.Context(t))
-		require.ErrorContains(t, err, "ended the goroutine")
-		require.Equal(t, 2, dropped.Hits())
-		require.NoError(t, other.Err())
-		require.NoError(t, other.Release())
-		time.Sleep(time.Second)
-		require.NotContains(t, srv.Tree(), "ephemeral")
-	})
-}
 
 // ending is a lock with an acquire that does not return, before or after it has acquired the lock.
 type ending struct {

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
@@ -63,21 +60,6 @@ func (m *trappedMetrics) Record(i metrics.Instrument, d time.Duration, l metrics
 	}
 }
 
-// logger springs a trap at one message.
-func logger(t *trap, message string) framework.Option {
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(discard{}), zap.DebugLevel)
-	return framework.WithLogger(zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-		if strings.Contains(e.Message, message) {
-			t.spring()
-		}
-		return nil
-	})))
-}
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
 // traps are in code of the program that runs during an acquire, on the goroutine that acquires.
 var traps = map[string]func(t *trap) framework.Option{
 	"waiters": func(t *trap) framework.Option {
@@ -86,8 +68,6 @@ var traps = map[string]func(t *trap) framework.Option{
 	"wait": func(t *trap) framework.Option {
 		return framework.WithMetrics(&trappedMetrics{trap: t, instrument: metrics.LockWait})
 	},
-	"acquired": func(t *trap) framework.Option { return logger(t, "acquired") },
-	"attempt":  func(t *trap) framework.Option { return logger(t, "attempt failed") },
 	"policy": func(t *trap) framework.Option {
 		return framework.WithRetry(func(int, time.Duration) (time.Duration, bool) {
 			t.spring()
@@ -139,7 +119,7 @@ func TestLockIsFreeAfterTheProgramEndedAnAcquire(t *testing.T) {
 						m := newMutex(t, c, "/lock", opts...)
 						require.NoError(t, mustAcquire(t, m).Release())
 						time.Sleep(2 * time.Second) // no node is kept after that
-						if point == "policy" || point == "attempt" {
+						if point == "policy" {
 							srv.On(fault.Match{Client: "c", Op: fault.OpCreate}, fault.DropAfter())
 						}
 						trap.set.Store(true)
@@ -199,21 +179,5 @@ func TestLockerWorksAfterTheProgramEndedACall(t *testing.T) {
 			}()
 			lockAndUnlock()
 		}
-	})
-}
-
-func TestLogThatEndsTheGoroutineAtTheCounterWarningLeavesNoNode(t *testing.T) {
-	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		trap := &trap{}
-		c := testzk.Connected(t, srv.MemAddr(), logger(trap, "running out"),
-			framework.WithDialer(srv.Client("c").DialContext))
-		m := newMutex(t, c, "/lock")
-		require.NoError(t, mustAcquire(t, m).Release())
-		require.NoError(t, srv.SetSequence("/lock", 1<<30))
-		trap.set.Store(true)
-		sprung(t, func() (*recipes.Hold, error) { return m.Acquire(t.Context()) })
-		require.False(t, trap.set.Load(), "the trap was not sprung")
-		other := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("other").DialContext))
-		mustAcquire(t, newMutex(t, other, "/lock"))
 	})
 }

@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/rwlock"
@@ -23,8 +21,34 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// A logger ends the goroutine that downgrades or upgrades, when the hold is granted or when a
-// request fails. The first hold stays valid, and no other node is left.
+// springing calls spring when an acquire is measured.
+type springing struct {
+	testzk.Metrics
+	spring func()
+}
+
+func (m *springing) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
+	m.Metrics.Record(i, d, l)
+	if i == metrics.LockWait {
+		m.spring()
+	}
+}
+
+// The points of an acquire at which it calls code of the program.
+const granted, failed = "granted", "failed"
+
+var points = map[string]func(spring func()) framework.Option{
+	granted: func(spring func()) framework.Option { return framework.WithMetrics(&springing{spring: spring}) },
+	failed: func(spring func()) framework.Option {
+		return framework.WithRetry(func(int, time.Duration) (time.Duration, bool) {
+			spring()
+			return 100 * time.Millisecond, true
+		})
+	},
+}
+
+// Metrics end the goroutine that downgrades or upgrades when the hold is granted, or a retry policy does when
+// a request fails. The first hold stays valid, and no other node is left.
 func TestSecondHoldIsReleasedIfItsAcquireIsEnded(t *testing.T) {
 	type acquirer = func(*rwlock.RWLock, context.Context) (*recipes.Hold, error)
 	read := func(rw *rwlock.RWLock, ctx context.Context) (*recipes.Hold, error) { return rw.Read().Acquire(ctx) }
@@ -35,27 +59,25 @@ func TestSecondHoldIsReleasedIfItsAcquireIsEnded(t *testing.T) {
 	ends := map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit}
 	for name, side := range sides {
 		for how, end := range ends {
-			for _, message := range []string{"acquired", "attempt failed"} {
-				t.Run(fmt.Sprintf("%s, %s, %s", name, how, message), func(t *testing.T) {
+			for _, point := range []string{granted, failed} {
+				t.Run(fmt.Sprintf("%s, %s, %s", name, how, point), func(t *testing.T) {
 					for n, reached := 0, true; reached; n++ {
 						sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 							var set, ended atomic.Bool
-							core, _ := observer.New(zap.DebugLevel)
-							log := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-								if e.Message == message && set.CompareAndSwap(true, false) {
+							spring := func() {
+								if set.CompareAndSwap(true, false) {
 									ended.Store(true)
 									end()
 								}
-								return nil
-							}))
-							c := testzk.Connected(t, srv.MemAddr(), framework.WithLogger(log),
+							}
+							c := testzk.Connected(t, srv.MemAddr(), points[point](spring),
 								framework.WithDialer(srv.Client("c").DialContext))
 							rw := newLock(t, c, "/lock")
 							first, err := side.first(rw, t.Context())
 							require.NoError(t, err)
 							time.Sleep(time.Second)
 							action := fault.DropAfter()
-							if message == "acquired" {
+							if point == granted {
 								action = fault.Pass()
 							}
 							rule := srv.On(fault.Match{Client: "c", Path: "/lock", Skip: n}, action)
@@ -70,7 +92,7 @@ func TestSecondHoldIsReleasedIfItsAcquireIsEnded(t *testing.T) {
 							}()
 							<-done
 							require.Equal(t, hold == nil, ended.Load())
-							reached = message != "acquired" && rule.Hits() > 0
+							reached = point == failed && rule.Hits() > 0
 							rule.Remove()
 							if hold != nil {
 								require.NoError(t, hold.Release())

@@ -230,8 +230,9 @@ func TestAcquireIsLogged(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
 	s := newSemaphore(t, testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core))), path, 2)
 	logged := func(hold *recipes.Hold, times int) {
-		entries := logs.FilterMessage("acquired").All()
-		require.Len(t, entries, times)
+		acquired := func() []observer.LoggedEntry { return logs.FilterMessage("acquired").All() }
+		testzk.Eventually(t, func() bool { return len(acquired()) == times }, "not logged")
+		entries := acquired()
 		require.Equal(t, path, entries[times-1].ContextMap()["path"])
 		require.Equal(t, hold.Path(), entries[times-1].ContextMap()["node"])
 		require.Equal(t, fmt.Sprintf("%#x", hold.Token()), entries[times-1].ContextMap()["token"])

@@ -10,9 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/framework/metrics"
@@ -73,18 +70,6 @@ func (m *trapped) Record(i metrics.Instrument, d time.Duration, l metrics.Labels
 	}
 }
 
-func logs(message string) func(*trap) framework.Option {
-	return func(t *trap) framework.Option {
-		core, _ := observer.New(zap.DebugLevel)
-		return framework.WithLogger(zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-			if strings.Contains(e.Message, message) {
-				t.spring()
-			}
-			return nil
-		})))
-	}
-}
-
 func measures(i metrics.Instrument) func(*trap) framework.Option {
 	return func(t *trap) framework.Option { return framework.WithMetrics(&trapped{trap: t, instrument: i}) }
 }
@@ -93,12 +78,10 @@ func measures(i metrics.Instrument) func(*trap) framework.Option {
 var undisturbed = map[string]func(*trap) framework.Option{
 	"metrics of waiters": measures(metrics.LockWaiters),
 	"metrics of waits":   measures(metrics.LockWait),
-	"log of acquires":    logs("acquired"),
 }
 
 // disturbed has the traps that an acquire springs if a request has failed.
 var disturbed = map[string]func(*trap) framework.Option{
-	"log of attempts": logs("attempt failed"),
 	"retry policy": func(t *trap) framework.Option {
 		return framework.WithRetry(func(int, time.Duration) (time.Duration, bool) {
 			t.spring()

@@ -1,0 +1,166 @@
+// Package logqueue writes a log in a goroutine of its own. So nothing else waits for a log that blocks, and
+// a log that panics or ends its goroutine ends nothing else.
+package logqueue
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// limit is how many entries wait at most. A log that keeps up never has so many.
+const limit = 1 << 14
+
+// Queue has the entries that are to be written. The zero value is empty. It is safe for concurrent use.
+// Its goroutine runs only while there are entries.
+type Queue struct {
+	mu      sync.Mutex
+	entries []entry
+	dropped int           // entries above limit since the last one that is in entries
+	idle    chan struct{} // closed when the goroutine ends; nil: none runs
+	closed  bool
+}
+
+// entry is an entry of the log, and the core that writes it.
+type entry struct {
+	core zapcore.Core
+	zapcore.Entry
+	fields []zapcore.Field
+}
+
+// Logger returns a logger that is like l and waits for nothing. Fields are evaluated when they are written.
+func (q *Queue) Logger(l *zap.Logger) *zap.Logger {
+	return l.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return core{c, q} }))
+}
+
+// Close waits until all entries are written, at most for the timeout. Later entries are written by the
+// goroutine that logs them.
+func (q *Queue) Close(timeout time.Duration) {
+	idle := q.close()
+	if idle == nil {
+		return
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	}
+}
+
+func (q *Queue) close() (idle <-chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	return q.idle
+}
+
+func (q *Queue) put(e entry) {
+	if !q.add(e) {
+		e.write()
+	}
+}
+
+// add reports false if the queue is closed and empty.
+func (q *Queue) add(e entry) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.idle == nil && q.closed:
+		return false
+	case len(q.entries) == limit:
+		q.dropped++
+		return true
+	case q.dropped > 0:
+		q.entries = append(q.entries, e.missing(q.dropped))
+		q.dropped = 0
+	}
+	q.entries = append(q.entries, e)
+	if q.idle == nil {
+		q.idle = make(chan struct{})
+		go q.write()
+	}
+	return true
+}
+
+// write writes all entries.
+func (q *Queue) write() {
+	ended := false
+	defer func() {
+		if !ended { // the log has ended the goroutine
+			go q.write()
+		}
+	}()
+	for e, ok := q.next(); ok; e, ok = q.next() {
+		e.write()
+	}
+	ended = true
+}
+
+// next takes the next entry. It reports false if there is none, and then another goroutine writes the later
+// ones.
+func (q *Queue) next() (e entry, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.entries) == 0 {
+		close(q.idle)
+		q.idle, q.entries = nil, nil
+		return e, false
+	}
+	e = q.entries[0]
+	q.entries[0] = entry{}
+	if q.entries = q.entries[1:]; len(q.entries) == 0 && q.dropped > 0 {
+		q.entries = append(q.entries, e.missing(q.dropped))
+		q.dropped = 0
+	}
+	return e, true
+}
+
+// write writes the entry. A panic of the log is printed, because there is no log for it.
+func (e entry) write() {
+	defer func() {
+		if reason := recover(); reason != nil {
+			fmt.Fprintf(os.Stderr, "docent: the log panicked at %q: %v\n%s", e.Message, reason, debug.Stack())
+		}
+	}()
+	if checked := e.core.Check(e.Entry, nil); checked != nil {
+		checked.ErrorOutput = zapcore.Lock(os.Stderr)
+		checked.Write(e.fields...)
+	}
+}
+
+// missing returns the entry that says how many others are missing.
+func (e entry) missing(n int) entry {
+	return entry{e.core, zapcore.Entry{
+		Level: zap.WarnLevel, Time: time.Now(), LoggerName: e.LoggerName,
+		Message: "entries are missing, because the log was too slow",
+	}, []zapcore.Field{zap.Int("entries", n)}}
+}
+
+// core puts the entries for another core into a queue.
+type core struct {
+	zapcore.Core
+	queue *Queue
+}
+
+// With implements zapcore.Core.
+func (c core) With(fields []zapcore.Field) zapcore.Core { return core{c.Core.With(fields), c.queue} }
+
+// Check implements zapcore.Core.
+func (c core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return checked.AddCore(e, c)
+	}
+	return checked
+}
+
+// Write implements zapcore.Core.
+func (c core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	c.queue.put(entry{c.Core, e, fields})
+	return nil
+}

@@ -1,0 +1,150 @@
+package logqueue
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// observed returns a logger through q, and what it has written. at is called before each entry.
+func observed(q *Queue, at func(zapcore.Entry)) (*zap.Logger, *observer.ObservedLogs) {
+	core, logs := observer.New(zap.InfoLevel)
+	hook := zap.Hooks(func(e zapcore.Entry) error {
+		at(e)
+		return nil
+	})
+	return q.Logger(zap.New(zapcore.NewTee(core)).WithOptions(hook)), logs
+}
+
+func nothing(zapcore.Entry) {}
+
+func messages(logs *observer.ObservedLogs) (all []string) {
+	for _, e := range logs.All() {
+		all = append(all, e.Message)
+	}
+	return all
+}
+
+func TestEntriesAreWrittenInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue
+		log, logs := observed(&q, nothing)
+		log = log.Named("name").With(zap.Int("a", 1))
+		var want []string
+		for i := range 100 {
+			want = append(want, fmt.Sprint(i))
+			log.Info(want[i], zap.Int("b", i))
+			log.Debug("not enabled")
+		}
+		q.Close(time.Second)
+		require.Equal(t, want, messages(logs))
+		last := logs.All()[99]
+		require.Equal(t, "name", last.LoggerName)
+		require.Equal(t, map[string]any{"a": int64(1), "b": int64(99)}, last.ContextMap())
+	})
+}
+
+func TestNothingWaitsForALogThatBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue
+		release := make(chan struct{})
+		log, logs := observed(&q, func(zapcore.Entry) { <-release })
+		begun := time.Now()
+		log.Info("first")
+		log.Info("second")
+		require.Zero(t, time.Since(begun))
+		q.Close(time.Second)
+		require.Equal(t, time.Second, time.Since(begun), "Close waits no longer than it is told")
+		log.Info("third")
+		close(release)
+		q.Close(time.Second)
+		require.Equal(t, []string{"first", "second", "third"}, messages(logs))
+	})
+}
+
+func TestEntriesAfterCloseAreWrittenAtOnce(t *testing.T) {
+	var q Queue
+	log, logs := observed(&q, nothing)
+	q.Close(time.Second)
+	log.Info("late")
+	require.Equal(t, []string{"late"}, messages(logs))
+}
+
+// The log panics, or ends the goroutine as testing.T.FailNow does.
+func TestLogThatEndsItsGoroutineEndsNothingElse(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			var q Queue
+			log, logs := observed(&q, func(e zapcore.Entry) {
+				if e.Message == "end" {
+					end()
+				}
+			})
+			for _, message := range []string{"first", "end", "end", "last"} {
+				log.Info(message)
+			}
+			q.Close(time.Minute)
+			got := messages(logs)
+			require.Equal(t, "first", got[0])
+			require.Equal(t, "last", got[len(got)-1])
+		})
+	}
+}
+
+func TestEntriesAboveTheLimitAreCounted(t *testing.T) {
+	const more = 7
+	for name, later := range map[string][]string{"nothing follows": nil, "an entry follows": {"later"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var q Queue
+				release := make(chan struct{})
+				log, logs := observed(&q, func(zapcore.Entry) { <-release })
+				log.Info("blocks")
+				synctest.Wait()
+				for range limit + more {
+					log.Info("entry")
+				}
+				release <- struct{}{}
+				synctest.Wait()
+				for _, message := range later { // there is room for it
+					log.Info(message)
+				}
+				close(release)
+				q.Close(time.Second)
+				require.Equal(t, limit, logs.FilterMessage("entry").Len())
+				rest := logs.All()[1+limit:]
+				require.Len(t, rest, 1+len(later), "the entry on the missing ones is in their place")
+				require.Contains(t, rest[0].Message, "missing")
+				require.Equal(t, map[string]any{"entries": int64(more)}, rest[0].ContextMap())
+				require.Equal(t, zap.WarnLevel, rest[0].Level)
+			})
+		})
+	}
+}
+
+func TestLogIsSafeForConcurrentUse(t *testing.T) {
+	var q Queue
+	log, logs := observed(&q, nothing)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 1000 {
+				log.Info("entry")
+			}
+		})
+	}
+	wg.Wait()
+	q.Close(time.Minute)
+	require.Equal(t, 4000, logs.Len())
+}
