@@ -62,15 +62,46 @@ func TestPartOfTwoHoldsEndsBoth(t *testing.T) {
 	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
 		c := connect("c")
 		shared := acquire(t, newMutex(t, c, "/a"))
-		kept := &recordedLock{acquire: func(context.Context) (*recipes.Hold, error) { return shared, nil }}
-		first := acquire(t, combined(t, kept, newMutex(t, c, "/b")))
-		second := acquire(t, combined(t, kept, newMutex(t, c, "/c")))
+		first := acquire(t, combined(t, lent(shared), newMutex(t, c, "/b")))
+		second := acquire(t, combined(t, lent(shared), newMutex(t, c, "/c")))
 		require.NoError(t, srv.Delete(shared.Path()))
 		time.Sleep(time.Second)
 		for _, hold := range []*recipes.Hold{first, second} {
 			testzk.Closes(t, hold.Done(), "the hold of all goes on")
 			require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
 		}
+	})
+}
+
+// The release of the whole does not take the loss from the program that has acquired the part.
+func TestFirstReleaseOfALostPartTellsTheLoss(t *testing.T) {
+	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+		c := connect("c")
+		part := acquire(t, newMutex(t, c, "/a"))
+		whole := acquire(t, combined(t, lent(part), newMutex(t, c, "/b")))
+		require.NoError(t, srv.Delete(part.Path()))
+		time.Sleep(time.Second)
+		require.ErrorIs(t, whole.Release(), recipes.ErrNodeDeleted)
+		require.ErrorIs(t, whole.Release(), recipes.ErrNotHeld)
+		require.ErrorIs(t, part.Release(), recipes.ErrNodeDeleted)
+		require.ErrorIs(t, part.Release(), recipes.ErrNotHeld)
+	})
+}
+
+// lent returns a lock whose acquires return a hold that the program has.
+func lent(hold *recipes.Hold) recipes.Locker {
+	return &recordedLock{acquire: func(context.Context) (*recipes.Hold, error) { return hold, nil }}
+}
+
+// The acquire would begin again for ever.
+func TestLockThatReturnsALostHoldAgainIsRefused(t *testing.T) {
+	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+		part := acquire(t, newMutex(t, connect("c"), "/a"))
+		require.NoError(t, srv.Delete(part.Path()))
+		time.Sleep(time.Second)
+		_, err := combined(t, lent(part)).Acquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNodeDeleted)
+		require.ErrorContains(t, err, "returned a hold that has ended")
 	})
 }
 
@@ -92,57 +123,68 @@ func TestFailedAcquireKeepsTheHoldThatItHasReentered(t *testing.T) {
 	})
 }
 
-// The log of one loss blocks for long, or ends the goroutine. Meanwhile the session lives, and its other
-// locks must be free.
-func TestLogOfALossKeepsNoOtherLock(t *testing.T) {
+// The log or the metrics block for long at one loss, or end the goroutine. Meanwhile the session lives, and its
+// other locks must be free.
+func TestReportOfALossKeepsNoOtherLock(t *testing.T) {
 	for name, end := range map[string]func(){
 		"blocks":             func() { time.Sleep(5 * time.Minute) },
 		"ends the goroutine": runtime.Goexit,
 	} {
-		t.Run(name, func(t *testing.T) {
-			simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
-				c := connect("c", framework.WithLossPolicy(framework.Strict), logging("hold ended", end))
-				var given atomic.Int32
-				until := time.Now().Add(24 * time.Hour)
-				var holds []*recipes.Hold
-				for _, path := range simPaths {
-					service := foreign(func() recipes.ForeignHold {
-						return recipes.ForeignHold{
-							Until:   func() time.Time { return until },
-							Release: func(context.Context) error { given.Add(1); return nil },
-						}
-					})
-					holds = append(holds, acquire(t, combined(t, service, newMutex(t, c, path))))
-				}
-				srv.Client("c").Drop()
-				time.Sleep(time.Minute)
-				for _, hold := range holds {
-					require.ErrorIs(t, hold.Err(), framework.ErrSuspended)
-				}
-				require.EqualValues(t, len(holds), given.Load(), "released locks of the service")
-				require.NotContains(t, srv.Tree(), "ephemeral")
+		for what, option := range reporting(end) {
+			t.Run(what+" "+name, func(t *testing.T) {
+				simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+					reportKeepsNoOtherLock(t, srv, connect("c", framework.WithLossPolicy(framework.Strict), option))
+				})
 			})
-		})
+		}
 	}
 }
 
+func reportKeepsNoOtherLock(t *testing.T, srv *zktest.Server, c *framework.Client) {
+	t.Helper()
+	var given atomic.Int32
+	until := time.Now().Add(24 * time.Hour)
+	var holds []*recipes.Hold
+	for _, path := range simPaths {
+		service := foreign(func() recipes.ForeignHold {
+			return recipes.ForeignHold{
+				Until:   func() time.Time { return until },
+				Release: func(context.Context) error { given.Add(1); return nil },
+			}
+		})
+		holds = append(holds, acquire(t, combined(t, service, newMutex(t, c, path))))
+	}
+	srv.Client("c").Drop()
+	time.Sleep(time.Minute)
+	for _, hold := range holds {
+		require.ErrorIs(t, hold.Err(), framework.ErrSuspended)
+	}
+	require.EqualValues(t, len(holds), given.Load(), "released locks of the service")
+	require.NotContains(t, srv.Tree(), "ephemeral")
+}
+
 // A lock with hand-off waits for the end of its node in the client.
-func TestLogOfALossKeepsNoHandoff(t *testing.T) {
-	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
-		c := connect("c", logging("hold ended", runtime.Goexit))
-		var locks []*mutex.Mutex
-		for _, path := range simPaths {
-			lock, err := mutex.New(c, path, mutex.WithLocalHandoff(mutex.Handoff{Streak: 10, Span: time.Second}))
-			require.NoError(t, err)
-			acquire(t, lock)
-			locks = append(locks, lock)
-		}
-		expire(srv.Client("c"))
-		time.Sleep(time.Minute)
-		for _, lock := range locks {
-			require.NoError(t, acquire(t, lock).Release())
-		}
-	})
+func TestReportOfALossKeepsNoHandoff(t *testing.T) {
+	for what, option := range reporting(runtime.Goexit) {
+		t.Run(what, func(t *testing.T) {
+			simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+				c := connect("c", option)
+				var locks []*mutex.Mutex
+				handoff := mutex.Handoff{Streak: 10, Span: time.Second}
+				for _, path := range simPaths {
+					lock, err := mutex.New(c, path, mutex.WithLocalHandoff(handoff))
+					require.NoError(t, err)
+					acquire(t, lock)
+					locks = append(locks, lock)
+				}
+				expire(srv.Client("c"))
+				time.Sleep(time.Minute)
+				for _, lock := range locks {
+					require.NoError(t, acquire(t, lock).Release())
+				}
+			})
+		})
+	}
 }
 
 // The code of a service ends the goroutine that watches its lock.
@@ -173,20 +215,29 @@ func TestForeignLockThatNothingWatchesIsReleased(t *testing.T) {
 }
 
 // While the client reports the loss of a session, it does not keep the session alive on the servers.
-func TestLogOfALossKeepsNoLostSession(t *testing.T) {
-	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
-		c := connect("c", framework.WithSessionTimeout(10*time.Second),
-			logging("hold ended", func() { time.Sleep(5 * time.Minute) }))
-		hold := acquire(t, newMutex(t, c, "/a"))
-		srv.Client("c").Cut()
-		<-hold.Done()
-		srv.Client("c").Heal()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		next, err := newMutex(t, connect("other"), "/a").Acquire(ctx)
-		require.NoError(t, err)
-		require.NoError(t, next.Release())
-	})
+func TestReportOfALossKeepsNoLostSession(t *testing.T) {
+	for what, option := range reporting(func() { time.Sleep(5 * time.Minute) }) {
+		t.Run(what, func(t *testing.T) {
+			simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+				c := connect("c", framework.WithSessionTimeout(10*time.Second), option)
+				hold := acquire(t, newMutex(t, c, "/a"))
+				srv.Client("c").Cut()
+				<-hold.Done()
+				srv.Client("c").Heal()
+				requireFree(t, connect("other"), "/a")
+			})
+		})
+	}
+}
+
+// requireFree acquires a lock within the time of a session timeout and more.
+func requireFree(t *testing.T, c *framework.Client, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	next, err := newMutex(t, c, path).Acquire(ctx)
+	require.NoError(t, err)
+	require.NoError(t, next.Release())
 }
 
 // A failed acquire releases a hold of locks of two clients, one of which is cut off. The other one is closed.

@@ -66,6 +66,7 @@ func (s *sequence) join(ctx context.Context, how acquisition, holds *[]*ownershi
 
 // all acquires the locks, until one fails. Waiting for a lock ends when an acquired one is lost.
 func (s *sequence) all(ctx context.Context, how acquisition, holds *[]*ownership.Hold) error {
+	former := *holds // of the last time
 	*holds = nil
 	for i, l := range s.locks {
 		hold, err := how(l, ctx)
@@ -75,10 +76,11 @@ func (s *sequence) all(ctx context.Context, how acquisition, holds *[]*ownership
 		if hold == nil {
 			return fmt.Errorf("multilock: lock %d (%T) returned neither a hold nor an error", i, l)
 		}
-		*holds = append(*holds, ownership.Of(hold)) // before Err is called: the code of a service may end the goroutine
-		if err := hold.Err(); errors.Is(err, recipes.ErrNotHeld) {
+		own := ownership.Of(hold)
+		*holds = append(*holds, own) // before Err is called: the code of a service may end the goroutine
+		if err := hold.Err(); errors.Is(err, recipes.ErrNotHeld) || err != nil && slices.Contains(former, own) {
 			*holds = (*holds)[:i]
-			return fmt.Errorf("lock %d (%T) returned a released hold: %w", i, l, err)
+			return fmt.Errorf("lock %d (%T) returned a hold that has ended: %w", i, l, err)
 		}
 		ctx = hold.Context(ctx)
 	}

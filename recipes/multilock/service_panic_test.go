@@ -14,22 +14,44 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// logging returns a logger that calls end, once, on the goroutine that logs the message.
-func logging(message string, end func()) framework.Option {
-	var ended atomic.Bool
+// lossLogger calls end, once, when the loss of a hold is logged.
+func lossLogger(end func()) *zap.Logger {
 	core, _ := observer.New(zap.DebugLevel)
-	return framework.WithLogger(zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-		if e.Message == message && ended.CompareAndSwap(false, true) {
+	var ended atomic.Bool
+	return zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+		if e.Message == "hold ended" && ended.CompareAndSwap(false, true) {
 			end()
 		}
 		return nil
-	})))
+	}))
+}
+
+// reporting returns options that have end called, once, when the loss of a hold is logged or measured.
+func reporting(end func()) map[string]framework.Option {
+	return map[string]framework.Option{
+		"log": framework.WithLogger(lossLogger(end)), "metrics": framework.WithMetrics(&lossMetrics{end: end}),
+	}
+}
+
+// lossMetrics call end when the loss of a hold is counted, once.
+type lossMetrics struct {
+	testzk.Metrics
+	end   func()
+	ended atomic.Bool
+}
+
+func (m *lossMetrics) Add(i metrics.Instrument, n int64, l metrics.Labels) {
+	m.Metrics.Add(i, n, l)
+	if i == metrics.LockLosses && m.ended.CompareAndSwap(false, true) {
+		m.end()
+	}
 }
 
 // A hold of a foreign lock ends, and the logger ends the goroutine that reports it. The foreign
@@ -47,14 +69,13 @@ func TestForeignLockIsReleasedAlthoughItsLossCannotBeLogged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext),
-					logging("hold ended", runtime.Goexit))
+				c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("c").DialContext))
 				var late atomic.Bool
 				lost, given := make(chan struct{}), make(chan struct{}, 2)
 				begun := time.Now()
 				hold := acquire(t, combined(t, foreign(func() recipes.ForeignHold {
 					return recipes.ForeignHold{
-						Lost: lost, Logger: c.Logger(),
+						Lost: lost, Logger: lossLogger(runtime.Goexit),
 						Until: func() time.Time {
 							if late.Load() {
 								return begun
@@ -73,4 +94,104 @@ func TestForeignLockIsReleasedAlthoughItsLossCannotBeLogged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// valid is a hold of a service that is valid for a minute. change changes it.
+func valid(change func(h *recipes.ForeignHold)) recipes.Locker {
+	return foreign(func() recipes.ForeignHold {
+		until := time.Now().Add(time.Minute)
+		h := recipes.ForeignHold{
+			Until:   func() time.Time { return until },
+			Release: func(context.Context) error { return nil },
+		}
+		change(&h)
+		return h
+	})
+}
+
+func TestServiceThatEndsItsReleaseIsNoSuccess(t *testing.T) {
+	simulated(t, func(t *testing.T, _ *zktest.Server, connect connector) {
+		service := valid(func(h *recipes.ForeignHold) {
+			h.Release = func(context.Context) error { runtime.Goexit(); return nil }
+		})
+		hold := acquire(t, combined(t, newMutex(t, connect("c"), "/a"), service))
+		err := hold.Release()
+		require.ErrorIs(t, err, recipes.ErrReleasePending)
+		require.ErrorContains(t, err, "ended the goroutine")
+	})
+}
+
+// The code of a service panics, or ends the goroutine, when a release asks whether the lock is still held.
+func TestServiceThatEndsAReleaseKeepsNoLock(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+				var armed atomic.Bool
+				service := valid(func(h *recipes.ForeignHold) {
+					until := h.Until()
+					h.Until = func() time.Time {
+						if armed.CompareAndSwap(true, false) {
+							end()
+						}
+						return until
+					}
+				})
+				hold := acquire(t, combined(t, newMutex(t, connect("c"), "/a"), service))
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					defer func() { _ = recover() }()
+					armed.Store(true)
+					_ = hold.Release()
+				}()
+				<-done
+				time.Sleep(time.Second)
+				require.NotContains(t, srv.Tree(), "ephemeral")
+				require.Error(t, hold.Err())
+			})
+		})
+	}
+}
+
+// The code of a service ends the goroutine that releases the parts of a lost hold.
+func TestServiceThatEndsTheCleanupKeepsNoLock(t *testing.T) {
+	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+		var armed atomic.Bool
+		service := valid(func(h *recipes.ForeignHold) {
+			h.Go = func(fn func()) bool {
+				if armed.CompareAndSwap(true, false) {
+					runtime.Goexit()
+				}
+				go fn()
+				return true
+			}
+		})
+		c := connect("c")
+		hold := acquire(t, combined(t, newMutex(t, c, "/a"), service, newMutex(t, c, "/b")))
+		armed.Store(true)
+		require.NoError(t, srv.Delete(hold.Paths()[1]))
+		time.Sleep(time.Second)
+		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
+		require.False(t, armed.Load())
+		require.NotContains(t, srv.Tree(), "ephemeral")
+		time.Sleep(time.Minute) // the lock of the service ends by its time limit
+	})
+}
+
+// A hold that was released does not ask the service any more: its lease may be gone.
+func TestReleasedHoldDoesNotAskTheService(t *testing.T) {
+	simulated(t, func(t *testing.T, _ *zktest.Server, connect connector) {
+		var asked atomic.Int32
+		service := valid(func(h *recipes.ForeignHold) {
+			until := h.Until()
+			h.Until = func() time.Time { asked.Add(1); return until }
+		})
+		hold := acquire(t, combined(t, newMutex(t, connect("c"), "/a"), service))
+		require.NoError(t, hold.Release())
+		time.Sleep(time.Second)
+		before := asked.Load()
+		require.ErrorIs(t, hold.Err(), recipes.ErrNotHeld)
+		require.ErrorIs(t, hold.Release(), recipes.ErrNotHeld)
+		require.Equal(t, before, asked.Load())
+	})
 }

@@ -327,3 +327,37 @@ func TestHoldEndsUnderAContextOfTheProgram(t *testing.T) {
 	testzk.Closes(t, ctx.Done(), "the context goes on")
 	require.NoError(t, other.Release())
 }
+
+// endingBackground is a resource whose background takes one call. Then its session ends.
+type endingBackground struct {
+	resource
+	calls int
+}
+
+func (r *endingBackground) background(fn func()) bool {
+	r.calls++
+	return r.calls == 1 && r.resource.background(fn)
+}
+
+// ends is a Handoff that counts the ends of its node.
+type ends struct{ n int }
+
+func (e *ends) Next(*Hold) Decision { return Delete }
+func (e *ends) Requested()          {}
+func (e *ends) Ended()              { e.n++ }
+
+func TestPartWhoseSessionEndsWhileItIsReleasedTellsItsHandoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := &lent{}
+		part, other := (&lent{}).hold(nil), lost.hold(nil)
+		handoff := &ends{}
+		part.SetHandoff(handoff)
+		part.owned.resource = &endingBackground{resource: part.owned.resource}
+		whole := Combine(nil, part, other)
+		close(lost.lost)
+		synctest.Wait()
+		require.Error(t, whole.Err())
+		require.ErrorIs(t, part.Err(), ErrNotHeld)
+		require.Equal(t, 1, handoff.n)
+	})
+}

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -111,13 +112,13 @@ func (o *ownership) releaseAlone(h *Hold) (result releaseResult, measured func(e
 }
 
 func (o *ownership) releaseHoldLocked(h *Hold) (result releaseResult, measured func(error), err error) {
-	if h.released {
+	switch {
+	case h.released:
 		return stillHeld, nil, ErrNotHeld
-	}
-	h.released = true
-	if o.err != nil {
+	case o.err != nil:
 		return stillHeld, nil, o.err
 	}
+	h.released = true
 	o.removeLocked(h)
 	h.endLocked(ErrNotHeld)
 	if len(o.holds) > 0 {
@@ -130,6 +131,13 @@ func (o *ownership) releaseHoldLocked(h *Hold) (result releaseResult, measured f
 	o.err = ErrNotHeld
 	o.stopLocked()
 	return released, measured, nil
+}
+
+// tell notes that the owner of h has been told how it ended.
+func (o *ownership) tell(h *Hold) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h.released = true
 }
 
 // measurementLocked ends the measurement of the present hold. It returns a function that reports the
@@ -150,12 +158,29 @@ func (o *ownership) lose(reason error) {
 	o.report()
 }
 
-// endIfLost asks the resource whether it is lost, which compares clocks, and ends all holds if it is.
+// endIfLost asks the resource whether it is lost, which compares clocks, and ends all holds if it is. It ends
+// them also if code of the program ends the goroutine: then it is not known whether the resource is lost.
 // What watches the resource cleans up and reports the loss: the code of the program may block.
 func (o *ownership) endIfLost() {
-	if err := o.check(); err != nil {
-		o.end(err)
+	if o.hasEnded() {
+		return
 	}
+	err := errCheckEnded
+	defer func() {
+		if err != nil {
+			o.end(err)
+		}
+	}()
+	err = o.check()
+}
+
+// errCheckEnded is why a hold ends whose resource cannot tell whether it is lost.
+var errCheckEnded = fmt.Errorf("%w: code of the program ended the goroutine that asked for it", ErrForeignLost)
+
+func (o *ownership) hasEnded() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err != nil
 }
 
 // end ends all holds because of a loss, and the holds that they are parts of.
@@ -179,8 +204,8 @@ func (o *ownership) endOwn(reason error) (wholes []*ownership) {
 	}
 	o.cleanup = func() {
 		defer o.notifyEnded()
+		defer o.abandon(reason)
 		loseAll(wholes, reason)
-		o.abandon(reason)
 	}
 	measured := o.measurementLocked()
 	o.reporting = func() {
@@ -191,12 +216,15 @@ func (o *ownership) endOwn(reason error) (wholes []*ownership) {
 	return wholes
 }
 
-// loseAll ends what has lost a part, and cleans up. There is nothing to report.
+// loseAll ends what has lost a part, and cleans up. There is nothing to report. If code of the program ends the
+// goroutine, the others end nevertheless.
 func loseAll(wholes []*ownership, reason error) {
-	for _, whole := range wholes {
-		whole.end(reason)
-		whole.cleanUp()
+	if len(wholes) == 0 {
+		return
 	}
+	defer loseAll(wholes[1:], reason)
+	wholes[0].end(reason)
+	wholes[0].cleanUp()
 }
 
 // cleanUp cleans up after a loss, once. It waits for nothing.

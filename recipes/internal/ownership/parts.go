@@ -78,14 +78,28 @@ func (p *parts) check() error {
 }
 
 // abandon releases the parts that are still held, in the background.
-func (p *parts) abandon(error) {
-	for _, h := range slices.Backward(p.holds) {
-		h.owned.background(func() { // if the session has ended, so has the hold
-			startReleases([]*Hold{h}, func(leaf *Hold, wait func() error) {
-				leaf.owned.background(func() { _ = call(wait) })
-			})
-		})
+func (p *parts) abandon(error) { abandonAll(p.holds) }
+
+// abandonAll releases holds in the background, the last first. If code of the program ends the goroutine, the
+// others are released nevertheless.
+func abandonAll(holds []*Hold) {
+	if len(holds) == 0 {
+		return
 	}
+	last := len(holds) - 1
+	defer abandonAll(holds[:last])
+	holds[last].abandon()
+}
+
+func (h *Hold) abandon() {
+	h.owned.background(func() { // if the session has ended, so has the hold
+		startReleases([]*Hold{h}, func(leaf *Hold, wait func() error) {
+			release := func() { _ = call(wait) }
+			if !leaf.owned.background(release) {
+				release() // the session has ended, so there is nothing to wait for
+			}
+		})
+	})
 }
 
 // session returns that of the first part that has one.
@@ -133,12 +147,14 @@ func ReleaseAll(ctx context.Context, holds []*Hold) error {
 		previous, done, result := before, make(chan struct{}), make(chan error, 1)
 		release := func() {
 			defer close(done)
+			err := errReleaseEnded
+			defer func() { result <- err }()
 			select {
 			case <-previous:
 			case <-time.After(inTurnFor):
 			case <-leaf.sessionDone():
 			}
-			result <- call(wait)
+			err = call(wait)
 		}
 		if !leaf.owned.background(release) {
 			release() // the session has ended, so there is nothing to wait for
@@ -177,6 +193,7 @@ func callInTurn(waits []func() error) error {
 		done := make(chan struct{})
 		running.Go(func() {
 			defer close(done)
+			errs[i] = errReleaseEnded
 			errs[i] = call(wait)
 		})
 		select {
@@ -187,6 +204,10 @@ func callInTurn(waits []func() error) error {
 	running.Wait()
 	return errors.Join(errs...)
 }
+
+// errReleaseEnded is the result of a release whose goroutine code of the program has ended, such as a service
+// or metrics.
+var errReleaseEnded = fmt.Errorf("%w: code of the program ended the goroutine", ErrReleasePending)
 
 // inTurnFor is for how long the parts of a hold are released one after another.
 const inTurnFor = 500 * time.Millisecond
