@@ -17,10 +17,17 @@ var defects = []defect{
 		says: "Should be empty, but was [_c_",
 	},
 	{
-		name: "logger-ends-the-search", found: read, commit: "3cdd934",
-		text: "A logger that ended a goroutine of the client ended the search for such nodes for the " +
-			"rest of the session.",
-		folder: "framework", tests: "^TestLoggerDoesNotEndTheSearchForLateNodes$",
+		name: "metrics-end-the-search", found: attacked, commit: "2ab27ed",
+		text: "Metrics that ended a goroutine of the client ended the search for such nodes for the " +
+			"rest of the connection.",
+		folder: "framework", tests: "^TestMetricsDoNotEndTheSearchForLateNodes$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
+		name: "parents-in-turn", found: attacked, commit: "532cee4",
+		text: "A parent whose list always lost the connection kept the client from the late nodes of all " +
+			"other parents.",
+		folder: "framework", tests: "^TestParentThatCannotBeListedKeepsNoOtherFromTheSearchForLateNodes$",
 		says: "Should be empty, but was [_c_",
 	},
 	{
@@ -529,9 +536,30 @@ var defects = []defect{
 	},
 	{
 		name: "log-of-other-losses", found: attacked, commit: "94b83cb",
-		text:   "A log that blocked kept other locks of the session held after an interruption.",
-		folder: "recipes/multilock", tests: "^TestLogOfALossKeepsNoOtherLock$",
+		text:   "A log or metrics that blocked kept other locks of the session held after an interruption.",
+		folder: "recipes/multilock", tests: "^TestReportOfALossKeepsNoOtherLock$",
 		says: "released locks of the service",
+	},
+	{
+		name: "log-that-blocks", found: attacked, commit: "3e3a1e1",
+		text: "A log that blocked at the end of a session kept the session, and its locks, for as long as it " +
+			"blocked.",
+		folder: "recipes/mutex", tests: "^TestLogKeepsAClientFromNothing$",
+		says: "hangs",
+	},
+	{
+		name: "release-that-is-not-finished", found: attacked, commit: "6a6534e",
+		text: "The release of a part whose session ended in between was not finished. A lock with hand-off " +
+			"then waited for its node for ever.",
+		folder: "recipes/internal/ownership", tests: "^TestPartWhoseSessionEndsWhileItIsReleasedTellsItsHandoff$",
+		says: "Not equal",
+	},
+	{
+		name: "loss-that-the-whole-is-told", found: attacked, commit: "6a6534e",
+		text: "The release of several locks took the loss of one of them from the program that had acquired " +
+			"it: its release said only that the lock was not held.",
+		folder: "recipes/multilock", tests: "^TestFirstReleaseOfALostPartTellsTheLoss$",
+		says: "Target error should be in err chain",
 	},
 	{
 		name: "session-before-its-hold", found: attacked, commit: "a0a9743",
