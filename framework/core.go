@@ -74,7 +74,7 @@ func newCore(spec connstr.Spec, cfg config) *core {
 	return c
 }
 
-// logState logs a change of state. It runs as a listener, so that a slow log delays nothing else.
+// logState logs a change of state.
 func (c *core) logState(change StateChange) {
 	c.cfg.log.Info("state", zap.Stringer("state", change.State), logfield.Session(change.Session),
 		zap.Error(change.Cause))

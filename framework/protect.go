@@ -136,7 +136,7 @@ func protect[T any](ctx context.Context, o ops, c call, nodes []creation,
 	c.class = afterSearch
 	creates := &uncertainCreate{o: o, nodes: nodes}
 	var mine owned
-	defer func() { creates.end(mine) }() // also after a panic or Goexit in a retry policy or logger
+	defer func() { creates.end(mine) }() // also after a panic or Goexit in a retry policy
 	var lostIn *session                  // of the last attempt whose answer was lost
 	uncertain := false                   // nothing was looked for since then
 	find := func(ctx context.Context, s *session) (result T, ended bool, err error) {

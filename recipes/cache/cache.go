@@ -103,7 +103,7 @@ func (c *Cache) Done() <-chan struct{} {
 
 // Err returns nil until Done is closed. Then it returns ErrClosed after Close, framework.ErrClosed
 // after the end of the client, an error that matches ErrTooLarge if a limit was exceeded, or another
-// one if a filter or a logger has ended the goroutine of the cache.
+// one if a filter has ended the goroutine of the cache.
 func (c *Cache) Err() error {
 	if c.client == nil {
 		return errZero

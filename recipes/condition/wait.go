@@ -232,7 +232,7 @@ func (w *waiter) inBackground(ctx context.Context, fn func() error) (returned bo
 	}
 }
 
-// errGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a goroutine
+// errGoroutineEnded: metrics or a retry policy have called runtime.Goexit on a goroutine
 // of the client.
 var errGoroutineEnded = errors.New("code of the program ended a goroutine of the waiter")
 

@@ -112,7 +112,7 @@ func (l *Latch) run(ctx context.Context) {
 	reason = l.runUntil(ctx)
 }
 
-// errGoroutineEnded means that code of the program, such as a logger, has ended the latch's
+// errGoroutineEnded means that code of the program, such as metrics, has ended the latch's
 // goroutine.
 var errGoroutineEnded = errors.New("leader: code of the program ended the goroutine of the latch")
 

@@ -24,7 +24,7 @@ var (
 	ErrPending = errors.New("persistent: the deletion is not confirmed yet")
 )
 
-// errGoroutineEnded means that code of the program, such as a logger, has ended the goroutine.
+// errGoroutineEnded means that code of the program, such as metrics, has ended the goroutine.
 var errGoroutineEnded = errors.New("persistent: code of the program ended the goroutine of the node")
 
 // final are the errors that do not pass, whatever other errors are joined with them.

@@ -109,7 +109,7 @@ func (l *Lock) wait(ctx context.Context, w *localWaiter) (*ownership.Hold, error
 }
 
 // abandon cancels the wait or releases the hold that was received. Code of the program, such as
-// a logger, has ended the goroutine by a panic or runtime.Goexit.
+// metrics, has ended the goroutine by a panic or runtime.Goexit.
 func (w *localWaiter) abandon() {
 	switch {
 	case w.received != nil:

@@ -266,7 +266,7 @@ func requestMoreLists(ctx context.Context, waiters []*waiter) {
 	}
 }
 
-// ErrGoroutineEnded: a logger, metrics or a retry policy has called runtime.Goexit on a
+// ErrGoroutineEnded: metrics or a retry policy have called runtime.Goexit on a
 // goroutine of the client.
 var ErrGoroutineEnded = errors.New("queue: code of the program ended the goroutine of a waiter")
 
