@@ -152,8 +152,7 @@ const (
 	undoText = `UPDATE {table} SET owner = NULL, fence = :next, valid_until = {now}
 		WHERE name = :name AND (fence = :seen OR fence = :next AND owner = :owner)`
 	takeText  = `UPDATE {table} SET owner = NULL, fence = :next, valid_until = {now} WHERE name = :name`
-	guardText = `SELECT fence FROM {table} WHERE name = :name AND fence = :fence AND owner IS NOT NULL
-		{for share}`
+	guardText = `SELECT fence FROM {table} WHERE name = :name AND fence = :fence AND owner IS NOT NULL`
 	// Notifications are sent when the transaction is committed.
 	notifyText = `WITH changed AS (%s RETURNING name) SELECT pg_notify(:channel, name) FROM changed`
 )

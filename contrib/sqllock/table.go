@@ -72,18 +72,25 @@ type rows struct {
 
 	readStatement, insertStatement, acquireStatement, renewStatement statement
 	releaseStatement, undoStatement                                  statement
-	lockRowStatement, takeStatement, guardStatement                  statement
+	lockRowStatement, takeStatement                                  statement
+	guardStatements                                                  []statement
 }
 
 func newRows(d *database, c *config) *rows {
-	return &rows{
+	t := &rows{
 		database:      d,
 		readStatement: c.statement(readText), insertStatement: c.statement(insertText),
 		acquireStatement: c.statement(acquireText), renewStatement: c.statement(renewText),
 		releaseStatement: c.notifying(releaseText), undoStatement: c.notifying(undoText),
 		lockRowStatement: c.statement(readText + " FOR UPDATE"), takeStatement: c.notifying(takeText),
-		guardStatement: c.statement(guardText),
+		guardStatements: []statement{c.statement(guardText + " {for share}")},
 	}
+	if d.dialect == MySQL {
+		// A locking read of MySQL finds the row as it is, although the transaction reads an older state. The other
+		// read is of that state, and is first: if it finds no such row, nothing is locked.
+		t.guardStatements = append([]statement{c.statement(guardText)}, t.guardStatements...)
+	}
+	return t
 }
 
 // States of PostgreSQL.

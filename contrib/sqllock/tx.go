@@ -9,7 +9,10 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-var errNilTx = errors.New("the transaction is nil")
+var (
+	errNilTx    = errors.New("the transaction is nil")
+	errOldState = errors.New("the transaction reads a state from before the lock was free: roll it back and repeat it")
+)
 
 // InTx acquires the lock for a transaction: until tx is committed or rolled back, no other transaction
 // has it, and no client holds it. It needs no lease, and a pause or a partition of this program cannot
@@ -21,11 +24,15 @@ var errNilTx = errors.New("the transaction is nil")
 // holds the lock, InTx fails at once with recipes.ErrNotAcquired. After an error roll tx back: it may have
 // locked the row, which keeps a holder from renewing its lease.
 //
-// Call it first in the transaction, so that the transaction sees what the one before it has written.
-// At the isolation levels repeatable read and serializable of PostgreSQL it may fail because of
-// another transaction, as any UPDATE. Then repeat the transaction. If the connection is cut, the
-// database keeps the lock until it notices that: limit that time on the server, for PostgreSQL with
-// tcp_user_timeout and idle_in_transaction_session_timeout, for MySQL with wait_timeout.
+// Call it first in the transaction, so that the transaction sees what the one before it has written. At the
+// isolation level repeatable read, the default of MySQL, a transaction reads the state of its first read, and
+// InTx is a read. InTx fails if the lock has changed since that state. So with several locks it may fail after a
+// wait for a later one. MySQL does not show that a lease has ended since that state without a release. At the
+// isolation levels repeatable read and serializable of PostgreSQL it may fail because of another
+// transaction, as any UPDATE. After these errors repeat the transaction.
+//
+// If the connection is cut, the database keeps the lock until it notices that: limit that time on the server,
+// for PostgreSQL with tcp_user_timeout and idle_in_transaction_session_timeout, for MySQL with wait_timeout.
 //
 // The transaction must be of the database of the client. For a name that the client has not used before,
 // InTx needs another connection for a moment, to insert the row if it is missing. It does not use ctx
@@ -68,6 +75,9 @@ func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
 	case !r.free():
 		return 0, recipes.ErrNotAcquired
 	}
+	if err := d.checkState(ctx, tx, l.e.name, r); err != nil {
+		return 0, err
+	}
 	return r.next, d.exec(ctx, tx, d.takeStatement, values{name: l.e.name, next: r.next})
 }
 
@@ -100,29 +110,50 @@ func (l *Lock) lockRow(ctx context.Context, tx *sql.Tx) (row, error) {
 	}
 }
 
+// checkState returns an error if tx reads another state of a row than the one that it has locked, which
+// PostgreSQL has refused before. A row that is missing is one without a holder.
+func (t *rows) checkState(ctx context.Context, tx *sql.Tx, name string, locked row) error {
+	if t.dialect == PostgreSQL {
+		return nil
+	}
+	r, err := readRow(ctx, tx, t.readStatement, values{name: name})
+	if err == nil && (r.fence != locked.fence || r.owner != locked.owner) {
+		err = errOldState
+	}
+	return err
+}
+
 // Guard has a transaction fail unless the lock is still held with this token. If Guard succeeds, no
 // other client acquires the lock before tx ends, however long this program is paused. So what tx
 // writes is written under the lock. It is stronger than a token that is compared by the resource, and
 // works only for data in the database of the lock.
 //
-// It fails with recipes.ErrNotHeld if the lock was released, or has been acquired since. It waits for
-// a renewal of the lease, and renewals wait for tx. So tx must be shorter than a third of the lease.
-// MySQL ends the wait after innodb_lock_wait_timeout. Then Guard fails with error 1205 of MySQL.
-// At the isolation levels repeatable read and serializable of PostgreSQL call it first in tx. Several
-// transactions may guard with one token at a time.
+// It fails with recipes.ErrNotHeld if the lock was released, or has been acquired since, or if tx reads a
+// state from before the lock was acquired. At the isolation levels repeatable read, which is the default of
+// MySQL, and serializable, a transaction reads the state of its first read, and Guard is a read. So acquire all
+// locks of tx before its first read, and call Guard first in tx.
+//
+// Guard waits for a renewal of the lease, and renewals wait for tx. So tx must be shorter than a third of the
+// lease. MySQL ends the wait after innodb_lock_wait_timeout. Then Guard fails with error 1205 of MySQL.
+// Several transactions may guard with one token at a time.
 func (l *Lock) Guard(ctx context.Context, tx *sql.Tx, token int64) error {
 	if err := l.checkTx(ctx, tx); err != nil {
 		return fmt.Errorf("guard: %w", err)
 	}
-	d := l.e.c.rows
-	var found int64
-	s := d.guardStatement
-	err := tx.QueryRowContext(ctx, s.text, s.args(values{name: l.e.name, fence: token})...).Scan(&found)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("guard %s: %w: token %d is not that of the holder", l.e.name, recipes.ErrNotHeld, token)
-	case err != nil:
-		return fmt.Errorf("guard %s: %w", l.e.name, err)
+	for _, s := range l.e.c.rows.guardStatements {
+		if err := l.guard(ctx, tx, s, token); err != nil {
+			return fmt.Errorf("guard %s: %w", l.e.name, err)
+		}
 	}
 	return nil
+}
+
+func (l *Lock) guard(ctx context.Context, tx *sql.Tx, s statement, token int64) error {
+	var found int64
+	err := tx.QueryRowContext(ctx, s.text, s.args(values{name: l.e.name, fence: token})...).Scan(&found)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: token %d is not that of the holder in the state that the transaction reads",
+			recipes.ErrNotHeld, token)
+	}
+	return err
 }

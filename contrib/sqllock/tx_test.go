@@ -128,6 +128,49 @@ func increment(t *testing.T, db *sql.DB, lock *sqllock.Lock, level sql.Isolation
 	return tx.Commit() == nil
 }
 
+// A transaction has read before others have written under a lock. It fails, or reads what they have written.
+func TestTransactionsThatReadAnOldState(t *testing.T) {
+	ways := map[string]func(t *testing.T, lock *sqllock.Lock, tx *sql.Tx) error{
+		"Guard": func(t *testing.T, lock *sqllock.Lock, tx *sql.Tx) error {
+			return lock.Guard(t.Context(), tx, mustAcquire(t, lock).Token())
+		},
+		"InTx": func(t *testing.T, lock *sqllock.Lock, tx *sql.Tx) error {
+			_, err := lock.InTx(t.Context(), tx)
+			return err
+		},
+	}
+	each(t, func(t *testing.T, s *server) {
+		for name, enter := range ways {
+			for _, level := range []sql.IsolationLevel{
+				sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable,
+			} {
+				t.Run(name+" "+level.String(), func(t *testing.T) {
+					one := s.site(t)
+					one.exec(t, "CREATE TABLE another (n int)")
+					one.exec(t, "CREATE TABLE counter (n int NOT NULL)")
+					one.exec(t, "INSERT INTO counter VALUES (0)")
+					c, _ := one.client(t)
+					lock := lockOf(t, c, "lock")
+					tx := begin(t, one.db, level)
+					var n int
+					require.NoError(t, tx.QueryRow("SELECT COUNT(*) FROM another").Scan(&n))
+
+					hold := mustAcquire(t, lock)
+					one.exec(t, "UPDATE counter SET n = n + 1")
+					require.NoError(t, hold.Release())
+
+					if err := enter(t, lock, tx); err != nil {
+						require.NotEqual(t, sql.LevelReadCommitted, level, err)
+						return
+					}
+					require.NoError(t, tx.QueryRow("SELECT n FROM counter").Scan(&n))
+					require.Equal(t, 1, n)
+				})
+			}
+		}
+	})
+}
+
 // A guarded transaction keeps others out, even if the hold is over by its time.
 func TestGuard(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
@@ -159,6 +202,28 @@ func TestGuard(t *testing.T) {
 		tx = begin(t, one.db, sql.LevelDefault)
 		require.ErrorIs(t, other.Guard(t.Context(), tx, next.Token()), recipes.ErrNotHeld, "it was released")
 		require.NoError(t, tx.Rollback())
+	})
+}
+
+// A guard that has failed keeps no other holder from renewing and releasing, and no client from the lock.
+func TestGuardThatFailsLocksNothing(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead} {
+			t.Run(level.String(), func(t *testing.T) {
+				one := s.site(t)
+				c, _ := one.client(t)
+				lock := lockOf(t, c, "lock")
+				for range 2 { // the row is missing at first
+					tx := begin(t, one.db, level)
+					require.ErrorIs(t, lock.Guard(t.Context(), tx, 7), recipes.ErrNotHeld)
+					hold, err := lock.TryAcquire(t.Context())
+					require.NoError(t, err)
+					awaitRenewal(t, hold)
+					require.ErrorIs(t, lock.Guard(t.Context(), tx, 7), recipes.ErrNotHeld)
+					require.NoError(t, hold.Release())
+				}
+			})
+		}
 	})
 }
 
