@@ -110,6 +110,9 @@
 //
 //	event                                     what the lock does
 //	a pause, clocks that are set              nothing: what is not committed is not there
+//	InTx or Guard has failed                  the row may stay locked, also for the holder, until tx ends:
+//	                                          roll it back
+//	a rollback to a savepoint before them     the lock is free, or the hold not guarded, and tx goes on
 //	the holder is cut off                     the lock stays until the database notices it: see Lock.InTx
 //	failover, restart with the disk           the transaction fails
 //	failover, asynchronous replication        the last transactions may be lost, as all that they wrote

@@ -35,8 +35,11 @@ var (
 // for PostgreSQL with tcp_user_timeout and idle_in_transaction_session_timeout, for MySQL with wait_timeout.
 //
 // The transaction must be of the database of the client. For a name that the client has not used before,
-// InTx needs another connection for a moment, to insert the row if it is missing. It does not use ctx
-// after it has returned.
+// InTx needs another connection for a moment, to insert the row if it is missing. If the pool has none, tx inserts
+// the row, after a sixth of a lease, at most 3 s. Then acquires of clients fail without an answer until tx
+// ends, instead of waiting. InTx does not use ctx after it has returned.
+//
+// A rollback to a savepoint from before InTx frees the lock, although tx goes on.
 //
 // Use the token only after tx is committed: after a rollback the next holder may have the same one.
 func (l *Lock) InTx(ctx context.Context, tx *sql.Tx) (token int64, err error) {
@@ -131,11 +134,13 @@ func (t *rows) checkState(ctx context.Context, tx *sql.Tx, name string, locked r
 // It fails with recipes.ErrNotHeld if the lock was released, or has been acquired since, or if tx reads a
 // state from before the lock was acquired. At the isolation levels repeatable read, which is the default of
 // MySQL, and serializable, a transaction reads the state of its first read, and Guard is a read. So acquire all
-// locks of tx before its first read, and call Guard first in tx.
+// locks of tx before its first read, and call Guard first in tx. There PostgreSQL may all the same fail with 40001,
+// if Guard meets a renewal. Then repeat the transaction.
 //
 // Guard waits for a renewal of the lease, and renewals wait for tx. So tx must be shorter than a third of the
 // lease. MySQL ends the wait after innodb_lock_wait_timeout. Then Guard fails with error 1205 of MySQL.
-// Several transactions may guard with one token at a time.
+// Several transactions may guard with one token at a time. After an error roll tx back: it may have locked the
+// row. After a rollback to a savepoint from before Guard, tx is guarded no more.
 func (l *Lock) Guard(ctx context.Context, tx *sql.Tx, token int64) error {
 	if err := l.checkTx(ctx, tx); err != nil {
 		return fmt.Errorf("guard: %w", err)
