@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -152,10 +153,11 @@ func (c *Client) newOwner() string {
 }
 
 // Close ends all holds and waits of the client, and releases the locks. It waits for all goroutines
-// of the client, and for the function of WithNotify. If the database does not answer, that takes up
-// to a third of the lease, at most 10 s, and the locks stay until their leases end. Further calls
-// wait, too. Close returns an error only for the zero value. Do not call it from a logger or from
-// metrics of the client: it would wait for itself.
+// of the client, and for the function of WithNotify. If the database does not answer, or refuses all
+// requests, that takes up to a third of the lease, at most 10 s, and the locks stay until their leases
+// end. So they do if it refuses a new connection, after which Close does not try again. Further calls wait,
+// too. Close returns an error only for the zero value. Do not call it from a logger or from metrics of the
+// client: it would wait for itself.
 func (c *Client) Close() error {
 	if c.config == nil {
 		return fmt.Errorf("sqllock: close: %w", framework.ErrZeroValue)
@@ -204,8 +206,8 @@ func (c *Client) deadline(sent time.Time, left time.Duration) time.Time {
 }
 
 // cleanup calls fn until it succeeds, or says that the lock was lost, for at most a lease: then nothing
-// is left to clean up. After the client is closed, it calls fn again only after a call without an answer,
-// until over ends. limit is how long the first call may take.
+// is left to clean up. After the client is closed, it does so until over ends or a new connection is
+// refused. limit is how long the first call may take.
 func (c *Client) cleanup(limit time.Duration, fn func(ctx context.Context) error) error {
 	return c.retry(context.WithoutCancel(c.ctx), limit, fn)
 }
@@ -222,7 +224,7 @@ func (c *Client) retry(ctx context.Context, limit time.Duration, fn func(ctx con
 		switch {
 		case err == nil, errors.Is(err, recipes.ErrForeignLost), errors.Is(err, errSessionEnded):
 			return err
-		case closed && time.Since(begun) < c.limit():
+		case closed && refusesConnections(err):
 			return err
 		}
 		next = c.after(next, begun, end)
@@ -232,6 +234,12 @@ func (c *Client) retry(ctx context.Context, limit time.Duration, fn func(ctx con
 			return err
 		}
 	}
+}
+
+// refusesConnections reports whether a driver could not connect, because no server is there.
+func refusesConnections(err error) bool {
+	var failed *net.OpError
+	return errors.As(err, &failed) && failed.Op == "dial" && !failed.Timeout()
 }
 
 // call makes one request. When the client is closed, it may take no longer than any other.

@@ -91,6 +91,42 @@ func TestCloseDuringARelease(t *testing.T) {
 	})
 }
 
+// The server has ended the idle connections of the pool, and then it limits how long the release may wait for a
+// transaction. Close goes on until the lock is released.
+func TestCloseAfterErrors(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, _ := one.client(t, sqllock.WithTTL(time.Hour))
+		lock := lockOf(t, c, "lock")
+		hold := mustAcquire(t, lock)
+		if s.dialect == sqllock.PostgreSQL {
+			one.exec(t, "ALTER DATABASE "+one.name+" SET lock_timeout = 200")
+			one.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"+
+				" WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		}
+		tx := begin(t, one.db, sql.LevelDefault)
+		require.NoError(t, lock.Guard(t.Context(), tx, hold.Token()))
+		time.AfterFunc(time.Second, func() { _ = tx.Commit() })
+		require.NoError(t, c.Close())
+		var owner sql.NullString
+		require.NoError(t, one.db.QueryRow("SELECT owner FROM docent_locks").Scan(&owner))
+		require.False(t, owner.Valid, "the lock is still of %s", owner.String)
+	})
+}
+
+// No server listens any more when the client is closed. Close does not wait for one.
+func TestCloseWithoutAServer(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, wire := one.client(t, sqllock.WithTTL(time.Hour))
+		mustAcquire(t, lockOf(t, c, "lock"))
+		wire.stop()
+		began := time.Now()
+		require.NoError(t, c.Close())
+		require.Less(t, time.Since(began), 3*time.Second)
+	})
+}
+
 // An operator has given a lock away until a time far ahead.
 func TestLockThatIsParked(t *testing.T) {
 	times := map[sqllock.Dialect][]string{

@@ -355,12 +355,15 @@ func newCable(t testing.TB, target string) *cable {
 	close(c.whole)
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.busy.Go(c.serve)
-	t.Cleanup(func() {
-		c.end()
-		_ = l.Close()
-		c.busy.Wait()
-	})
+	t.Cleanup(c.stop)
 	return c
+}
+
+// stop closes the connections, and has new ones refused.
+func (c *cable) stop() {
+	_ = c.listener.Close()
+	c.end()
+	c.busy.Wait()
 }
 
 func (c *cable) addr() string { return c.listener.Addr().String() }
