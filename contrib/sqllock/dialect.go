@@ -99,6 +99,7 @@ var fragments = map[Dialect]*strings.Replacer{
 		"{try session}", "SELECT pg_try_advisory_lock(CAST(:key AS bigint))",
 		"{await session}", "SELECT pg_advisory_lock(CAST(:key AS bigint)) IS NOT NULL",
 		"{release session}", "SELECT pg_advisory_unlock(CAST(:key AS bigint))",
+		"{takes writes}", "SELECT NOT pg_is_in_recovery()",
 		"{has session}", `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory'
 			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND classid = CAST((CAST(:key AS bigint) >> 32) & 4294967295 AS oid)
@@ -129,6 +130,7 @@ var fragments = map[Dialect]*strings.Replacer{
 		"{try session}", "SELECT GET_LOCK(:key, 0)",
 		"{await session}", "SELECT GET_LOCK(:key, :wait)",
 		"{release session}", "SELECT COALESCE(RELEASE_LOCK(:key), 0)",
+		"{takes writes}", "SELECT CAST(@@read_only AS CHAR) IN ('0', 'OFF')", // later versions have words
 		"{has session}", "SELECT COALESCE(IS_USED_LOCK(:key) = CONNECTION_ID(), 0)",
 		"{next token}", `INSERT INTO {table} (name, fence, valid_until) VALUES (:name, {clock}, {now})
 			ON DUPLICATE KEY UPDATE fence = GREATEST(fence + 1, {clock})`,

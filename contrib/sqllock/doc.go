@@ -99,6 +99,9 @@
 //	failover, of any kind                     the lock is lost: two holders until the next request of the
 //	                                          hold, after a third of the lease, or until the deadline if
 //	                                          the connection tells nothing
+//	the primary becomes a replica and is      two holders until the old one releases: end the
+//	not restarted                             sessions of that server
+//	a replica                                 acquires fail there
 //	restart of the server, with its disk      the same
 //	or without
 //	the holder is cut off                     its hold has ended before the lease, then others acquire

@@ -3,6 +3,8 @@ package sqllock_test
 import (
 	"database/sql"
 	"database/sql/driver"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,6 +38,38 @@ func TestRestartOfTheServer(t *testing.T) {
 			require.NoError(t, next.Release())
 		})
 	}
+}
+
+// A replica has session locks of its own. It runs while no other test uses the server.
+func TestSessionLockOfAReplica(t *testing.T) {
+	for d, demote := range map[sqllock.Dialect]func(s *site, t *testing.T){
+		sqllock.PostgreSQL: (*site).standBy, sqllock.MySQL: (*site).takeNoWrites,
+	} {
+		t.Run(d.String(), func(t *testing.T) {
+			one := serverOf(t, d).site(t)
+			c, _ := one.client(t)
+			demote(one, t)
+			lock := one.sessionLock(t, c)
+			_, err := lock.Acquire(t.Context())
+			require.ErrorContains(t, err, "the server takes no writes")
+			_, err = lock.TryAcquire(t.Context())
+			require.ErrorContains(t, err, "the server takes no writes")
+		})
+	}
+}
+
+// standBy makes PostgreSQL a replica until the test ends.
+func (s *site) standBy(t *testing.T) {
+	s.kill()
+	require.NoError(t, os.WriteFile(filepath.Join(s.place.dir, "data", "standby.signal"), nil, 0o644))
+	require.NoError(t, s.start())
+	t.Cleanup(func() { s.exec(t, "SELECT pg_promote()") })
+}
+
+// takeNoWrites has MariaDB take no writes until the test ends.
+func (s *site) takeNoWrites(t *testing.T) {
+	s.exec(t, "SET GLOBAL read_only = 1")
+	t.Cleanup(func() { s.exec(t, "SET GLOBAL read_only = 0") })
 }
 
 // The statements work with the settings of the drivers.

@@ -44,6 +44,10 @@ import (
 // database had released the lock and before the answer came, the hold was not lost, and Release says so
 // all the same.
 //
+// A replica has session locks of its own, so acquires fail on a server that takes no writes: in PostgreSQL if
+// pg_is_in_recovery() is true, in MySQL if @@read_only is set, also for a short time on the primary. A hold
+// whose server stops taking writes later goes on.
+//
 // It needs PostgreSQL 14 or later.
 type SessionLock struct {
 	e   engine
@@ -131,6 +135,7 @@ type sessions struct {
 	gates  gates
 
 	settings                string
+	takesWrites             statement
 	try, wait, held, unlock statement
 	nextToken, readToken    statement
 }
@@ -140,7 +145,8 @@ func newSessions(d *database, c *config) *sessions {
 		database: d, waits: c.lease / 3, tokens: c.sessionTokens,
 		try: c.statement("{try session}"), wait: c.statement("{await session}"), held: c.statement("{has session}"),
 		unlock: c.statement("{release session}"), nextToken: c.statement("{next token}"),
-		readToken: c.statement("SELECT fence FROM {table} WHERE name = :name"),
+		readToken:   c.statement("SELECT fence FROM {table} WHERE name = :name"),
+		takesWrites: c.statement("{takes writes}"),
 	}
 	if c.dialect == PostgreSQL {
 		// Statements wait for longer than their usual limits may allow. PostgreSQL 16 has no transaction_timeout.
@@ -187,13 +193,29 @@ func (s *session) read(ctx context.Context, _ request) (row, error) {
 	s.conn, s.reason = conn, nil
 	s.mu.Unlock()
 	s.unanswered.Store(false)
-	if _, err := conn.ExecContext(ctx, s.settings); err != nil {
+	if err := s.prepare(ctx, conn); err != nil {
 		s.fail(err)
 		s.end()
 		return row{}, err
 	}
 	return row{there: true}, nil
 }
+
+// prepare makes the settings of a connection. It returns an error if its server may be a replica.
+func (s *sessions) prepare(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, s.settings); err != nil {
+		return err
+	}
+	var takesWrites bool
+	err := conn.QueryRowContext(ctx, s.takesWrites.text).Scan(&takesWrites)
+	if err == nil && !takesWrites {
+		err = fmt.Errorf("the server takes no writes, as %s says: a replica has locks of its own", readOnly[s.dialect])
+	}
+	return err
+}
+
+// readOnly is what says that a server takes no writes.
+var readOnly = map[Dialect]string{PostgreSQL: "pg_is_in_recovery()", MySQL: "@@read_only"}
 
 func (s *session) insert(context.Context, string) error { return nil }
 

@@ -207,6 +207,8 @@ func (c *advisoryConn) QueryContext(ctx context.Context, text string, _ []driver
 			found = c.link.free(c)
 		case strings.Contains(text, "pg_locks"):
 			found = c.link.has(c)
+		case isAboutRecovery(text):
+			found = true
 		default:
 			c.link.mu.Lock()
 			found = c.link.token
