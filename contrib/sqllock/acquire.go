@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -219,10 +220,11 @@ func (a *attempt) wait(ctx context.Context) error {
 	}
 }
 
-// fails reports whether an error ends the wait: that of the first read does, and the last one of a
-// lease in which all looks have failed, three or more. Two may have got dead connections of the pool.
+// fails reports whether an error ends the wait: that of the first read does, one after which no acquire can
+// succeed, and the last one of a lease in which all looks have failed, three or more. Two may have got dead
+// connections of the pool.
 func (a *attempt) fails(err error, asked time.Time) bool {
-	if !a.answered {
+	if !a.answered || errors.Is(err, errAltered) {
 		return true
 	}
 	if a.failure == nil {
@@ -292,6 +294,8 @@ func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err erro
 	a.unknown = true
 	won, err = a.ask(ctx, waits, a.table.acquire)
 	switch {
+	case errors.Is(err, errAltered):
+		a.unknown = repeated
 	case err != nil:
 		a.lost = time.Now()
 	case !won:

@@ -37,11 +37,15 @@ type KeyLock struct{ e engine }
 type KeyTable struct {
 	// Table is the name of the table, perhaps with its schema.
 	Table string
-	// Name is the column of the lock's name, which has a unique key. "" means "name".
+	// Name is the column of the lock's name, which has a unique key. Acquires fail if it alters the name. ""
+	// means "name".
 	Name string
 	// Holder is the column of the holder, a text. A holder is the label of WithOwner, a space, and 26
 	// letters and digits, or only these if the label is "". It must fit into the column, and acquires fail if
-	// that alters it. Spaces at the end, as CHAR has them, do not count. "" means "holder".
+	// that alters it. If MySQL is not strict and cuts it to a part of the label, the row stays until its time
+	// is over: it may be that of another program. It stays, too, if the column changes the first 10 of the 26,
+	// and then acquires fail with recipes.ErrNotAcquired. Spaces at the end, as CHAR has them, do not count. ""
+	// means "holder".
 	Holder string
 	// Expires is the column of the time, in PostgreSQL timestamptz, in MySQL DATETIME(6) or
 	// TIMESTAMP(6). "" means "expires_at". If it has whole seconds, a hold may last up to a second shorter, so
@@ -86,7 +90,8 @@ func NewKeyLock(c *Client, name string) (*KeyLock, error) {
 func (l *KeyLock) Name() string { return l.e.name }
 
 // Acquire waits until the lock is acquired. It has the order, the ends and the errors of Acquire of
-// Lock. A request that may still be applied is undone in the background, as far as a KeyLock can.
+// Lock. It fails at once, too, if the table alters its holder. A request that may still be applied is undone in
+// the background, as far as a KeyLock can.
 func (l *KeyLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return l.e.acquire(ctx, (*attempt).wait)
 }
@@ -116,6 +121,8 @@ const (
 	renewKeyText = `UPDATE {table} SET {until} = {later}
 		WHERE {name} = :name AND {holder} = :owner AND {until} > {now}`
 	releaseKeyText = `DELETE FROM {table} WHERE {name} = :name AND {holder} = :owner`
+	// The row of a name that was altered is found by its holder.
+	forgetKeyText = `DELETE FROM {table} WHERE {holder} = :owner`
 )
 
 // keys is a table of KeyLocks. Each row is a lock that is held, unless its time is over.
@@ -123,7 +130,7 @@ type keys struct {
 	*database
 	gates gates
 
-	readStatement, acquireStatement, renewStatement, releaseStatement statement
+	readStatement, acquireStatement, renewStatement, releaseStatement, forgetStatement statement
 }
 
 func newKeys(d *database, k KeyTable) *keys {
@@ -133,7 +140,7 @@ func newKeys(d *database, k KeyTable) *keys {
 	}
 	return &keys{
 		database: d, readStatement: of(readKeyText), acquireStatement: of("{acquire key}"),
-		renewStatement: of(renewKeyText), releaseStatement: of(releaseKeyText),
+		renewStatement: of(renewKeyText), releaseStatement: of(releaseKeyText), forgetStatement: of(forgetKeyText),
 	}
 }
 
@@ -169,11 +176,32 @@ func (t *keys) acquire(ctx context.Context, q request) (time.Duration, error) {
 		return 0, err
 	}
 	r, err := t.read(ctx, q)
-	if err == nil && changed && altered(q.owner, r.owner) {
-		unknown := fmt.Errorf("the column has made %q of the holder %q", r.owner, q.owner)
-		return 0, errors.Join(unknown, t.undo(ctx, request{name: q.name, owner: r.owner}))
+	if err == nil && changed && r.owner != q.owner {
+		err = t.notMine(ctx, q, r.owner)
 	}
 	return r.leftTo(q), err
+}
+
+// errAltered means that no acquire can succeed.
+var errAltered = errors.New("the row was altered")
+
+// notMine returns an error if a column has altered the row of a request, in which another holder was found. It
+// deletes the row if enough of the random letters at the end of the holder tell that it is that of the request.
+func (t *keys) notMine(ctx context.Context, q request, found string) error {
+	const enough = 10
+	random := q.owner[len(q.owner)-len(rand.Text()):]
+	altered := fmt.Errorf("%w: the column has made %q of the holder %q", errAltered, found, q.owner)
+	switch {
+	case found == "":
+		missing := fmt.Errorf("the row of %q is not found after its insert: the column has altered the name, "+
+			"or the row was deleted", q.name)
+		return errors.Join(missing, t.exec(ctx, t.db, t.forgetStatement, q.values()))
+	case strings.Contains(found, random[:enough]):
+		return errors.Join(altered, t.undo(ctx, request{name: q.name, owner: found}))
+	case strings.HasPrefix(q.owner, found): // another program may have a part of the label as its holder
+		return altered
+	}
+	return nil
 }
 
 // leftTo returns for how long a row is that of a request.
@@ -182,14 +210,6 @@ func (r row) leftTo(q request) time.Duration {
 		return 0
 	}
 	return max(r.left, 0)
-}
-
-// altered reports whether a column has altered a holder: a database that is not strict has cut it, or the
-// column has filled it up. What is left of it must have enough of the random letters, which end it.
-func altered(holder, found string) bool {
-	const enough = 10
-	cut := strings.HasPrefix(holder, found) && len(found) >= len(holder)-len(rand.Text())+enough
-	return found != holder && (cut || strings.HasPrefix(found, holder))
 }
 
 // renew reads the row afterwards, as acquire does. A column of whole seconds may not have changed.

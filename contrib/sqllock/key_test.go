@@ -1,7 +1,9 @@
 package sqllock_test
 
 import (
+	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -193,26 +195,53 @@ func TestKeyLockWithWholeSecondsHasOneHolder(t *testing.T) {
 	})
 }
 
-// A column that cuts the holder is named, instead of a holder that is not known.
-func TestKeyLockWhoseHolderIsCut(t *testing.T) {
-	s := serverOf(t, sqllock.MySQL)
-	one := s.site(t)
-	one.mutexes(t)
+// A column that alters the holder or the name is named, instead of a holder that is not known. The row is deleted
+// if it is known to be that of the request.
+func TestKeyLockWhoseColumnsAlterIt(t *testing.T) {
+	for name, row := range map[string]struct {
+		name, holder, label string // columns and label
+		want                string
+		left                int
+	}{
+		"holder is cut": {"varchar(100)", "varchar(36)", "a label of its own", "the column has made", 0},
+		"label is cut": {
+			"varchar(100)", "varchar(36)", "a label that is longer than the column", "the column has made", 1,
+		},
+		"letters": {"varchar(100)", "varchar(100) CHARACTER SET latin1", "日本", "the column has made", 0},
+		"name":    {"varchar(8)", "varchar(36)", "", `the row of "orders/7/items" is not found`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := serverOf(t, sqllock.MySQL).site(t)
+			one.exec(t, fmt.Sprintf(
+				"CREATE TABLE mutexes (unique_mutex %s NOT NULL UNIQUE, holder_id %s, until timestamp(6) NULL)",
+				row.name, row.holder))
+			c, err := sqllock.NewClient(one.inMode(t, ""), sqllock.MySQL,
+				sqllock.WithKeyTable(theirs), sqllock.WithOwner(row.label), sqllock.WithTTL(time.Second))
+			require.NoError(t, err)
+			defer c.Close()
+			lock, err := sqllock.NewKeyLock(c, "orders/7/items")
+			require.NoError(t, err)
+			for _, acquire := range []func(context.Context) (*recipes.Hold, error){lock.TryAcquire, lock.Acquire} {
+				_, err = acquire(t.Context())
+				require.ErrorContains(t, err, row.want)
+				require.Equal(t, row.left, one.count(t, "mutexes"))
+				one.exec(t, "DELETE FROM mutexes")
+			}
+		})
+	}
+}
+
+// inMode returns a database of MariaDB with a sql_mode. It is not strict with "".
+func (s *site) inMode(t testing.TB, mode string) *sql.DB {
+	t.Helper()
 	config := mysql.NewConfig()
-	config.User, config.Net, config.Addr, config.DBName = "root", "tcp", s.addr, one.name
-	config.Params = map[string]string{"sql_mode": "''"}
+	config.User, config.Net, config.Addr, config.DBName = "root", "tcp", s.addr, s.name
+	config.Params = map[string]string{"sql_mode": "'" + mode + "'"}
 	connector, err := mysql.NewConnector(config)
 	require.NoError(t, err)
 	db := sql.OpenDB(connector)
-	defer db.Close()
-	c, err := sqllock.NewClient(db, s.dialect, sqllock.WithKeyTable(theirs), sqllock.WithOwner("a label of its own"))
-	require.NoError(t, err)
-	defer c.Close()
-	lock, err := sqllock.NewKeyLock(c, "lock")
-	require.NoError(t, err)
-	_, err = lock.TryAcquire(t.Context())
-	require.ErrorContains(t, err, "the column has made")
-	require.Zero(t, one.count(t, "mutexes"))
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
 }
 
 // PostgreSQL has spaces at the end of a CHAR.
