@@ -269,7 +269,7 @@ func (a *attempt) one(ctx context.Context, waits time.Duration, fn func(ctx cont
 
 // read reads the row, and inserts it before if it is missing.
 func (a *attempt) read(ctx context.Context) (row, error) {
-	for {
+	for range mostInserts {
 		var r row
 		err := a.one(ctx, 0, func(ctx context.Context) (err error) {
 			r, err = a.table.read(ctx, a.request)
@@ -283,7 +283,14 @@ func (a *attempt) read(ctx context.Context) (row, error) {
 			return row{}, err
 		}
 	}
+	return row{}, errNotFound
 }
+
+// mostInserts is how often a row is inserted that is not found. It may be deleted meanwhile.
+const mostInserts = 4
+
+var errNotFound = errors.New("the row is not found after its insert: the table has altered its name, " +
+	"the reads are those of a replica, or the row is deleted again and again")
 
 // send sends the request.
 func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err error) {

@@ -26,7 +26,9 @@ type scripted func(ctx context.Context, text string) (changed int64, found []dri
 func (s scripted) Connect(context.Context) (driver.Conn, error) { return s, nil }
 func (s scripted) Driver() driver.Driver                        { return nil }
 func (s scripted) Prepare(string) (driver.Stmt, error)          { return nil, errors.ErrUnsupported }
-func (s scripted) Begin() (driver.Tx, error)                    { return nil, errors.ErrUnsupported }
+func (s scripted) Begin() (driver.Tx, error)                    { return s, nil }
+func (s scripted) Commit() error                                { return nil }
+func (s scripted) Rollback() error                              { return nil }
 func (s scripted) Close() error                                 { return nil }
 
 func (s scripted) ExecContext(ctx context.Context, text string, _ []driver.NamedValue) (driver.Result, error) {
@@ -201,6 +203,28 @@ func TestCloseDuringAReleaseOfASession(t *testing.T) {
 		require.NoError(t, c.Close())
 		require.LessOrEqual(t, time.Since(began), DefaultTTL/3)
 		require.NotErrorIs(t, <-released, recipes.ErrForeignLost, "the client has ended the connection")
+	})
+}
+
+// The row is inserted and not found, as on a replica that is behind, or if a column has altered the name.
+func TestRowThatIsNotFound(t *testing.T) {
+	script := func(context.Context, string) (int64, []driver.Value, error) {
+		time.Sleep(time.Millisecond)
+		return 0, nil, nil
+	}
+	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		lock := lockOf(t, c)
+		_, err := lock.TryAcquire(ctx)
+		require.ErrorIs(t, err, errNotFound)
+		_, err = lock.Acquire(ctx)
+		require.ErrorIs(t, err, errNotFound)
+		tx, err := c.rows.db.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		_, err = lock.InTx(ctx, tx)
+		require.ErrorIs(t, err, errNotFound)
+		require.NoError(t, tx.Rollback())
 	})
 }
 

@@ -99,7 +99,7 @@ func (l *Lock) insertBefore(ctx context.Context) {
 // lockRow locks the row until tx ends, and inserts it before if it is missing.
 func (l *Lock) lockRow(ctx context.Context, tx *sql.Tx) (row, error) {
 	d := l.e.c.rows
-	for {
+	for range mostInserts {
 		// In MySQL the insert locks the row, too. A SELECT that found none would lock the gap, which does
 		// not exclude other transactions.
 		if err := d.exec(ctx, tx, d.insertStatement, values{name: l.e.name}); err != nil {
@@ -111,6 +111,7 @@ func (l *Lock) lockRow(ctx context.Context, tx *sql.Tx) (row, error) {
 			return r, err
 		}
 	}
+	return row{}, errNotFound
 }
 
 // checkState returns an error if tx reads another state of a row than the one that it has locked, which
