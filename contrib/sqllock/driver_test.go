@@ -113,6 +113,26 @@ func TestReleaseOfALostHoldWhoseReadFails(t *testing.T) {
 	})
 }
 
+// The read for the reason of a loss gets no answer. The hold does not wait long for it.
+func TestLossWhoseReadGetsNoAnswer(t *testing.T) {
+	var lost atomic.Bool
+	free := func() []driver.Value { return []driver.Value{int64(1), "", int64(0), time.Now().UnixMicro()} }
+	applied := losing(&lost, free)
+	script := func(ctx context.Context, text string) (int64, []driver.Value, error) {
+		if lost.Load() && strings.HasPrefix(text, "SELECT") {
+			return 0, nil, noAnswer(ctx)
+		}
+		return applied(ctx, text)
+	}
+	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+		hold := mustAcquire(t, lockOf(t, c))
+		acquired := time.Now()
+		lost.Store(true)
+		<-hold.Done()
+		require.LessOrEqual(t, time.Since(acquired), maxLease/3+2*time.Second)
+	}, WithTTL(maxLease))
+}
+
 func TestReleaseOfALostKeyLockWhoseReadFails(t *testing.T) {
 	var lost atomic.Bool
 	mine := func() []driver.Value { return []driver.Value{"me", int64(1e7)} }

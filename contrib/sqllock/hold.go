@@ -112,7 +112,8 @@ func (g *grant) renew(limit time.Duration) (left time.Duration, err error) {
 
 // why returns why the lease could not be renewed. The hold ends only after it, so it takes little time.
 func (g *grant) why() error {
-	return within(g.c.ctx, g.c.margin(), func(ctx context.Context) error { return g.table.why(ctx, g.request) })
+	limit := min(g.c.margin(), time.Second)
+	return within(g.c.ctx, limit, func(ctx context.Context) error { return g.table.why(ctx, g.request) })
 }
 
 // release ends the lease in the database, unless it has ended. It is called once.
