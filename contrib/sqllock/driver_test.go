@@ -211,6 +211,21 @@ func TestReleaseOfASessionThatADriverEnds(t *testing.T) {
 	})
 }
 
+// An operator cancels the statement of a release. The session had the lock until then.
+func TestReleaseOfASessionThatIsCanceled(t *testing.T) {
+	script := func(_ context.Context, text string) (int64, []driver.Value, error) {
+		if strings.Contains(text, "pg_advisory_unlock") {
+			return 0, nil, state(canceled)
+		}
+		return 1, []driver.Value{true}, nil
+	}
+	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+		err := mustAcquire(t, sessionOf(t, c)).Release()
+		require.ErrorIs(t, err, recipes.ErrReleasePending)
+		require.NotErrorIs(t, err, recipes.ErrForeignLost)
+	})
+}
+
 // The client is closed while a release waits for a renewal.
 func TestCloseDuringAReleaseOfASession(t *testing.T) {
 	var mute atomic.Bool
@@ -340,7 +355,7 @@ func TestWaitOfASessionAfterALostAnswer(t *testing.T) {
 		if waits.Add(1) == 1 {
 			return 0, nil, errFault
 		}
-		return 0, nil, waitedEnough{}
+		return 0, nil, state(lockTimeout)
 	}
 	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
 		_, err := sessionOf(t, c).AcquireWithin(t.Context(), time.Hour)
@@ -389,11 +404,11 @@ func TestNullAnswersOfASession(t *testing.T) {
 	})
 }
 
-// waitedEnough is the error of PostgreSQL after lock_timeout.
-type waitedEnough struct{}
+// state is an error of PostgreSQL.
+type state string
 
-func (waitedEnough) Error() string    { return "canceling statement due to lock timeout" }
-func (waitedEnough) SQLState() string { return lockTimeout }
+func (s state) Error() string    { return "SQLSTATE " + string(s) }
+func (s state) SQLState() string { return string(s) }
 
 // A transaction has the row, which looks free, for longer than a lease. A waiter takes a ticket and renews it.
 func TestTicketDuringATransaction(t *testing.T) {
@@ -424,12 +439,12 @@ func TestSerializationFailuresAreRepeatedAfterPauses(t *testing.T) {
 	var statements atomic.Int64
 	answer := func(context.Context, string) (int64, []driver.Value, error) {
 		statements.Add(1)
-		return 0, nil, conflict{}
+		return 0, nil, state(serialization)
 	}
 	onDriver(t, scripted(answer), func(t *testing.T, c *Client) {
 		began := time.Now()
 		_, err := lockOf(t, c).TryAcquire(t.Context())
-		require.ErrorAs(t, err, &conflict{})
+		require.ErrorIs(t, err, state(serialization))
 		require.LessOrEqual(t, statements.Load(), int64(2*time.Since(began)/minPause))
 	})
 }

@@ -42,7 +42,7 @@ import (
 //
 // Hold.Release fails with recipes.ErrForeignLost if the connection is broken. If it broke after the
 // database had released the lock and before the answer came, the hold was not lost, and Release says so
-// all the same.
+// all the same. So it does in MySQL if an operator kills the statement.
 //
 // A replica has session locks of its own, so acquires fail on a server that takes no writes: in PostgreSQL if
 // pg_is_in_recovery() is true, in MySQL if @@read_only is set, also for a short time on the primary. A hold
@@ -168,7 +168,7 @@ type session struct {
 	token      int64
 	refused    bool          // another holder has had the lock
 	turn       chan struct{} // full: a statement uses the connection
-	unanswered atomic.Bool   // the connection has failed because a statement has got no answer
+	unanswered atomic.Bool   // the connection has failed because a statement has got no answer, or was canceled
 
 	mu     sync.Mutex
 	conn   *sql.Conn // nil: there is none
@@ -327,7 +327,7 @@ func (s *session) ask(ctx context.Context, how statement) (bool, error) {
 	case hasState(err, lockTimeout):
 		return false, nil
 	case err != nil:
-		if ctx.Err() != nil || timedOut(err) {
+		if ctx.Err() != nil || timedOut(err) || hasState(err, canceled) {
 			s.unanswered.Store(true)
 		}
 		s.fail(err)

@@ -230,7 +230,7 @@ func (c *advisoryConn) wait(ctx context.Context) error {
 		select {
 		case <-freed:
 		case <-end:
-			return waitedEnough{}
+			return state(lockTimeout)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

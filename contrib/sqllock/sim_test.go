@@ -707,14 +707,9 @@ type conflicting struct {
 	n int
 }
 
-type conflict struct{}
-
-func (conflict) Error() string    { return "could not serialize access" }
-func (conflict) SQLState() string { return "40001" }
-
 func (c *conflicting) refuse() error {
 	if c.n++; c.n%2 == 1 {
-		return fmt.Errorf("refused: %w", conflict{})
+		return fmt.Errorf("refused: %w", state(serialization))
 	}
 	return nil
 }

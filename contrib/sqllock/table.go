@@ -97,6 +97,7 @@ func newRows(d *database, c *config) *rows {
 const (
 	lockTimeout   = "55P03"
 	serialization = "40001"
+	canceled      = "57014"
 )
 
 // hasState reports whether PostgreSQL has answered with a state. Its drivers have that method.
