@@ -293,6 +293,22 @@ func TestHoldOfASessionEndsBeforeItsConnection(t *testing.T) {
 	}
 }
 
+// A driver ends a renewal by an error that matches context.Canceled, which is not that of the client.
+func TestRenewalOfASessionThatADriverCancels(t *testing.T) {
+	var mute atomic.Bool
+	var ended time.Time
+	ends := func(context.Context) error {
+		ended = time.Now()
+		return context.Canceled
+	}
+	onDriver(t, muted(&mute, ends), func(t *testing.T, c *Client) {
+		hold := mustAcquire(t, sessionOf(t, c))
+		mute.Store(true)
+		<-hold.Done()
+		require.Less(t, time.Since(ended), DefaultTTL/100)
+	})
+}
+
 // The client is closed when a renewal finds that the lock was lost: no connection is left.
 func TestCloseWhenASessionIsFoundLost(t *testing.T) {
 	script := func(ctx context.Context, text string) (int64, []driver.Value, error) {
