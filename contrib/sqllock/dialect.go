@@ -139,7 +139,7 @@ var fragments = map[Dialect]*strings.Replacer{
 
 // The statements. A parameter is written as :name.
 const (
-	readText   = `SELECT fence, COALESCE(owner, ''), {left}, {clock} FROM {table} WHERE name = :name`
+	readText   = `SELECT fence, owner, {left}, {clock} FROM {table} WHERE name = :name`
 	insertText = `INSERT INTO {table} (name, fence, valid_until) VALUES (:name, 0, {now}) {unless there}`
 	// An acquire does not wait for a transaction that has locked the row. LIMIT keeps MySQL 8 from merging
 	// the query into the UPDATE, which may not read its own table.

@@ -42,7 +42,7 @@ var queueTables = map[Dialect]string{
 // The statements.
 const (
 	// A waiter without a ticket is behind all others.
-	readFairText = `SELECT fence, COALESCE(owner, ''), {left}, {clock}, (
+	readFairText = `SELECT fence, owner, {left}, {clock}, (
 			SELECT COUNT(*) FROM {queue} AS q WHERE q.name = :name AND q.valid_until > {now} AND q.ticket < COALESCE(
 				(SELECT mine.ticket FROM {queue} AS mine WHERE mine.name = :name AND mine.owner = :owner),
 				9223372036854775807))

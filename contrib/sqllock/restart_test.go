@@ -98,14 +98,15 @@ func TestSettingsOfDrivers(t *testing.T) {
 		dialect sqllock.Dialect
 		connect func(addr, database string) (driver.Connector, error)
 	}{
-		"pgx, simple protocol":          {sqllock.PostgreSQL, pg(pgx.QueryExecModeSimpleProtocol, "read committed")},
-		"pgx, exec":                     {sqllock.PostgreSQL, pg(pgx.QueryExecModeExec, "repeatable read")},
-		"pgx, described each time":      {sqllock.PostgreSQL, pg(pgx.QueryExecModeDescribeExec, "serializable")},
-		"mysql, interpolated":           {sqllock.MySQL, maria("?interpolateParams=true")},
-		"mysql, found rows":             {sqllock.MySQL, maria("?clientFoundRows=true&parseTime=true&loc=Local")},
-		"mysql, a time zone":            {sqllock.MySQL, maria("?time_zone=%27%2B09%3A30%27")},
-		"mysql, serializable":           {sqllock.MySQL, maria("?tx_isolation=%27SERIALIZABLE%27")},
-		"mysql, strings are not quoted": {sqllock.MySQL, maria("?sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%27")},
+		"pgx, simple protocol":           {sqllock.PostgreSQL, pg(pgx.QueryExecModeSimpleProtocol, "read committed")},
+		"pgx, exec":                      {sqllock.PostgreSQL, pg(pgx.QueryExecModeExec, "repeatable read")},
+		"pgx, described each time":       {sqllock.PostgreSQL, pg(pgx.QueryExecModeDescribeExec, "serializable")},
+		"mysql, interpolated":            {sqllock.MySQL, maria("?interpolateParams=true")},
+		"mysql, found rows":              {sqllock.MySQL, maria("?clientFoundRows=true&parseTime=true&loc=Local")},
+		"mysql, a time zone":             {sqllock.MySQL, maria("?time_zone=%27%2B09%3A30%27")},
+		"mysql, serializable":            {sqllock.MySQL, maria("?tx_isolation=%27SERIALIZABLE%27")},
+		"mysql, an empty string is NULL": {sqllock.MySQL, maria("?sql_mode=%27EMPTY_STRING_IS_NULL%27")},
+		"mysql, strings are not quoted":  {sqllock.MySQL, maria("?sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%27")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -154,15 +154,18 @@ const maxLeft = 100 * 365 * 24 * time.Hour
 // readRow reads a row with a lease, and more columns. The clock makes the next token larger than tokens
 // of a row that was deleted, or that a failover has lost.
 func readRow(ctx context.Context, db queries, s statement, v values, more ...any) (row, error) {
-	r, left, clock := row{there: true}, int64(0), int64(0)
-	columns := append([]any{&r.fence, &r.owner, &left, &clock}, more...)
-	err := db.QueryRowContext(ctx, s.text, s.args(v)...).Scan(columns...)
-	if errors.Is(err, sql.ErrNoRows) {
+	var fence, left, clock int64
+	var owner sql.NullString
+	columns := append([]any{&fence, &owner, &left, &clock}, more...)
+	switch err := db.QueryRowContext(ctx, s.text, s.args(v)...).Scan(columns...); {
+	case errors.Is(err, sql.ErrNoRows):
 		return row{}, nil
+	case err != nil:
+		return row{}, err
 	}
-	r.next = max(r.fence+1, clock)
-	r.left = duration(left)
-	return r, err
+	return row{
+		there: true, fence: fence, next: max(fence+1, clock), owner: owner.String, left: duration(left),
+	}, nil
 }
 
 func (t *rows) insert(ctx context.Context, name string) error {
