@@ -201,6 +201,21 @@ func TestTokensOfARowThatWasDeleted(t *testing.T) {
 	})
 }
 
+// No token is larger than the largest one.
+func TestLargestToken(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, _ := one.client(t)
+		lock := lockOf(t, c, "lock")
+		require.NoError(t, mustAcquire(t, lock).Release())
+		one.exec(t, "UPDATE docent_locks SET fence = 9223372036854775807")
+		_, err := lock.TryAcquire(t.Context())
+		require.ErrorContains(t, err, "its token is 9223372036854775807")
+		_, err = lock.InTx(t.Context(), begin(t, one.db, sql.LevelDefault))
+		require.ErrorContains(t, err, "its token is 9223372036854775807")
+	})
+}
+
 // A hold says why it was lost.
 func TestReasons(t *testing.T) {
 	past := map[sqllock.Dialect]string{

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/docent-zk/docent/recipes"
@@ -162,6 +163,8 @@ func readRow(ctx context.Context, db queries, s statement, v values, more ...any
 		return row{}, nil
 	case err != nil:
 		return row{}, err
+	case fence == math.MaxInt64:
+		return row{}, fmt.Errorf("its token is %d, and there is no larger one", fence)
 	}
 	return row{
 		there: true, fence: fence, next: max(fence+1, clock), owner: owner.String, left: duration(left),
