@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -448,6 +449,41 @@ func TestTicketDuringATransaction(t *testing.T) {
 			last = next
 		}
 	}, WithFairQueue())
+}
+
+// Waiters with the longest interval wait for the lease of a holder, or for those that are ahead in the queue.
+func TestLongestPollInterval(t *testing.T) {
+	for name, row := range map[string]struct {
+		ahead int64
+		left  time.Duration
+		opts  []Option
+	}{
+		"a holder":  {0, time.Minute, nil},
+		"one ahead": {1, 0, []Option{WithFairQueue()}},
+		"7 ahead":   {7, 0, []Option{WithFairQueue()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var acquires atomic.Int64
+			script := func(_ context.Context, text string) (int64, []driver.Value, error) {
+				switch {
+				case strings.HasPrefix(text, "SELECT"):
+					found := []driver.Value{int64(1), "x", row.left.Microseconds(), time.Now().UnixMicro()}
+					if row.opts != nil {
+						found = append(found, row.ahead)
+					}
+					return 0, found, nil
+				case strings.HasPrefix(text, "UPDATE docent_locks SET owner"):
+					acquires.Add(1)
+				}
+				return 1, nil, nil
+			}
+			onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+				_, err := lockOf(t, c).AcquireWithin(t.Context(), 100*time.Minute)
+				require.ErrorIs(t, err, recipes.ErrNotAcquired)
+				require.Zero(t, acquires.Load())
+			}, append(row.opts, WithPollInterval(math.MaxInt64))...)
+		})
+	}
 }
 
 // PostgreSQL refuses all statements because of others.

@@ -100,14 +100,14 @@ func WithTTL(d time.Duration) Option {
 	}
 }
 
-// WithPollInterval sets the longest pause between two looks of a waiter, from 1 ms. The first pauses are
-// shorter, and each is random between half of it and one and a half.
+// WithPollInterval sets the longest pause between two looks of a waiter, from 1 ms. More than 24 h means 24 h. The
+// first pauses are shorter, and each is random between half of it and one and a half.
 func WithPollInterval(d time.Duration) Option {
 	return func(c *config) error {
 		if d < minPoll {
 			return fmt.Errorf("WithPollInterval: %v is less than %v", d, minPoll)
 		}
-		c.poll = d
+		c.poll = min(d, maxLease) // the numbers that are made from it must not overflow
 		return nil
 	}
 }
