@@ -243,7 +243,6 @@ func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err e
 	if err != nil {
 		return false, 0, err
 	}
-	a.answered = true
 	switch {
 	case a.unknown && r.owner == a.request.owner && r.fence == a.request.next && r.left > 0:
 		won, err = a.ask(ctx, 0, a.table.renew) // its lease may have almost ended
@@ -275,6 +274,9 @@ func (a *attempt) read(ctx context.Context) (row, error) {
 			r, err = a.table.read(ctx, a.request)
 			return err
 		})
+		if r.there {
+			a.answered = true
+		}
 		if err != nil || r.there {
 			return r, err
 		}

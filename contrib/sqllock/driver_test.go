@@ -486,6 +486,26 @@ func TestLongestPollInterval(t *testing.T) {
 	}
 }
 
+// The database refuses a ticket once, for example after a deadlock. The first statement of the acquire had an answer,
+// so it goes on.
+func TestTicketThatIsRefusedOnce(t *testing.T) {
+	var refused atomic.Bool
+	script := func(_ context.Context, text string) (int64, []driver.Value, error) {
+		switch {
+		case strings.HasPrefix(text, "SELECT"):
+			return 0, []driver.Value{int64(1), "x", int64(1e7), time.Now().UnixMicro(), int64(0)}, nil
+		case strings.HasPrefix(text, "INSERT INTO docent_locks_queue") && refused.CompareAndSwap(false, true):
+			return 0, nil, errFault
+		}
+		return 1, nil, nil
+	}
+	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+		_, err := lockOf(t, c).AcquireWithin(t.Context(), time.Minute)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.True(t, refused.Load())
+	}, WithFairQueue())
+}
+
 // PostgreSQL refuses all statements because of others.
 func TestSerializationFailuresAreRepeatedAfterPauses(t *testing.T) {
 	var statements atomic.Int64

@@ -39,6 +39,7 @@ func (q request) grant() values { return values{name: q.name, owner: q.owner, fe
 
 // table is what the database has of one kind of locks.
 type table interface {
+	// read returns the row that it has read, also if something that it does after it fails.
 	read(ctx context.Context, q request) (row, error)
 	// insert inserts the row that read has not found.
 	insert(ctx context.Context, name string) error
