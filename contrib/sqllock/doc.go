@@ -59,8 +59,8 @@
 //
 // Where the data is in the same database, a transaction needs no lease: [Lock.InTx] acquires the lock
 // until the transaction ends. [Lock.Guard] has a transaction of a holder fail if the hold has been
-// lost. Neither needs a token in the data, and both are safe in all cases of the table below but the
-// last. For data elsewhere in SQL, [Dialect.FencedUpdate] has the UPDATE that compares tokens, and
+// lost. Neither needs a token in the data, and both are safe unless the last table below says otherwise.
+// For data elsewhere in SQL, [Dialect.FencedUpdate] has the UPDATE that compares tokens, and
 // [CheckFenced] tells whether it was applied.
 //
 // # Promises
@@ -74,7 +74,8 @@
 //	                                          that is under way meanwhile needs the token
 //	the clock of the database is set forward  the lease ends too early: two holders for up to a lease;
 //	                                          the token is needed
-//	the clock of the database is set back     the lease of a holder that crashes lasts longer by that
+//	the clock of the database is set back     the lease of a holder that crashes lasts longer by that, and
+//	                                          so does the place of a fair waiter that crashes
 //	the clock of this machine is set forward  the hold may end early
 //	the clock of this machine is set back     nothing: the monotonic clock counts, too
 //	failover, synchronous replication         the lock goes on; holders renew when they reach the new primary
@@ -113,6 +114,8 @@
 //
 //	event                                     what the lock does
 //	a pause, clocks that are set              nothing: what is not committed is not there
+//	the transaction has read before           InTx or Guard may fail, and InTx of MySQL does not always
+//	                                          notice it: call them first
 //	InTx or Guard has failed                  the row may stay locked, also for the holder, until tx ends:
 //	                                          roll it back
 //	a rollback to a savepoint before them     the lock is free, or the hold not guarded, and tx goes on
@@ -124,9 +127,9 @@
 // # Settings
 //
 // Statements of Lock and KeyLock are made one at a time, outside of transactions. So poolers such as
-// PgBouncer may have any mode. InTx and Guard need the mode transaction or session, and LISTEN and
-// SessionLock need the mode session. Drivers that cache prepared statements may need another setting
-// behind a pooler, such as default_query_exec_mode=exec of pgx.
+// PgBouncer may have any mode. InTx, Guard and Client.CreateTable, which uses a transaction, need the mode
+// transaction or session, and LISTEN and SessionLock need the mode session. Drivers that cache prepared
+// statements may need another setting behind a pooler, such as default_query_exec_mode=exec of pgx.
 //
 // The names of tables and columns must not be words that SQL reserves. MySQL with
 // binlog_format=STATEMENT needs the isolation level repeatable read.

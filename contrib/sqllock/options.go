@@ -153,13 +153,13 @@ func WithNotify(channel string, listen Listen) Option {
 // They are in a second table: see Dialect.CreateQueue. A wait takes three more statements, and two at each
 // third of the lease. Each waiter asks the database, not only the first one of a client. The next one of
 // the queue does so eight times as often as WithPollInterval says, the one behind it four times, and so
-// on. A hand-over to another client takes about that long, unless WithNotify is used. A waiter that was
-// not heard of for the lease loses its place. So one that crashes when it is the next delays the others
-// for a lease at most.
+// on. A hand-over to another client takes about that long, unless WithNotify is used. While a transaction has
+// the lock by InTx, each asks as often as WithPollInterval says. A waiter that was not heard of for the
+// lease loses its place. So one that crashes when it is the next delays the others for a lease at most.
 //
-// TryAcquire fails with recipes.ErrNotAcquired if others wait, also if the lock is free. InTx does not
-// look at the queue. All clients of a lock should have the option: one without it acquires a free lock
-// although others wait.
+// TryAcquire fails with recipes.ErrNotAcquired if others wait, also if the lock is free. It does so for a
+// moment after a wait has ended, too, until the row of that waiter is deleted. InTx does not look at the queue.
+// All clients of a lock should have the option: one without it acquires a free lock although others wait.
 func WithFairQueue() Option {
 	return func(c *config) error {
 		c.fair = true
