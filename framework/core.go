@@ -64,9 +64,7 @@ func newCore(spec connstr.Spec, cfg config) *core {
 	c.conns, c.onReplaced = map[*conn.Conn]struct{}{}, map[int]func(){}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.grace, c.endGrace = context.WithCancel(context.Background())
-	if cfg.log.Core().Enabled(zap.InfoLevel) {
-		c.states.Listen(c.logState)
-	}
+	c.states.log = c.logState
 	if _, none := cfg.metrics.(unmeasured); !none {
 		c.states.Listen(c.measureState)
 	}

@@ -62,6 +62,7 @@ type states struct {
 	mu      sync.Mutex
 	current State
 	ever    bool // the client has had a session
+	log     func(StateChange)
 	listen.Listeners[StateChange]
 }
 
@@ -79,6 +80,7 @@ func (s *states) set(c StateChange) {
 		return
 	}
 	s.current = c.State
+	s.log(c)
 	s.Tell(c)
 }
 
