@@ -18,6 +18,7 @@ import (
 	"github.com/docent-zk/docent/recipes/multilock"
 	"github.com/docent-zk/docent/recipes/mutex"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
@@ -91,6 +92,18 @@ func TestFirstReleaseOfALostPartTellsTheLoss(t *testing.T) {
 // lent returns a lock whose acquires return a hold that the program has.
 func lent(hold *recipes.Hold) recipes.Locker {
 	return &recordedLock{acquire: func(context.Context) (*recipes.Hold, error) { return hold, nil }}
+}
+
+// A part is in the whole, and in another part of it.
+func TestPartOfTwoLevelsIsReleasedOnce(t *testing.T) {
+	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
+		c := connect("c")
+		shared := acquire(t, newMutex(t, c, "/a"))
+		whole := acquire(t, combined(t, combined(t, lent(shared), newMutex(t, c, "/b")), lent(shared)))
+		srv.On(fault.Match{Client: "c", Op: fault.OpDelete, Times: fault.Always}, fault.Delay(time.Second))
+		require.NoError(t, whole.Release())
+		require.NotContains(t, srv.Tree(), "ephemeral")
+	})
 }
 
 // The acquire would begin again for ever.

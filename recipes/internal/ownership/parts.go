@@ -115,24 +115,51 @@ func (p *parts) session() *framework.Session {
 // startReleases starts the release of holds, the last first, and of their parts. It calls add for each hold
 // without parts. What add gets waits for the release, and must be called. If code of the program ends the
 // goroutine, the other releases are started nevertheless.
+//
+// All holds with parts end first: the release of a part that is in two of them would end the other as lost.
 func startReleases(holds []*Hold, add func(leaf *Hold, wait func() error)) {
+	r := &releases{add: add}
+	defer func() { r.startAll(r.leaves) }()
+	r.endWholes(holds)
+}
+
+// releases are the releases of holds that are started together.
+type releases struct {
+	add    func(leaf *Hold, wait func() error)
+	leaves []*Hold // holds without parts, each once
+}
+
+func (r *releases) endWholes(holds []*Hold) {
 	if len(holds) == 0 {
 		return
 	}
 	last := len(holds) - 1
-	defer startReleases(holds[:last], add)
-	holds[last].startRelease(add)
+	defer r.endWholes(holds[:last])
+	switch h := holds[last]; {
+	case len(h.owned.parts()) > 0:
+		r.start(h)
+	case !slices.Contains(r.leaves, h):
+		r.leaves = append(r.leaves, h)
+	}
 }
 
-func (h *Hold) startRelease(add func(leaf *Hold, wait func() error)) {
+func (r *releases) startAll(holds []*Hold) {
+	if len(holds) == 0 {
+		return
+	}
+	defer r.startAll(holds[1:])
+	r.start(holds[0])
+}
+
+func (r *releases) start(h *Hold) {
 	defer func() {
 		result, measured, err := h.owned.releaseHold(h)
 		wait := h.afterRelease(result, measured, err)
 		switch parts := h.owned.parts(); {
 		case err != nil || len(parts) == 0:
-			add(h, wait)
+			r.add(h, wait)
 		case result == released:
-			startReleases(parts, add) // instead of wait
+			r.endWholes(parts) // instead of wait
 		}
 	}()
 	h.owned.endIfLost()
