@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,20 +29,34 @@ type Queue struct {
 
 // entry is an entry of the log, and the core that writes it.
 type entry struct {
-	core zapcore.Core
+	core core
 	zapcore.Entry
 	fields []zapcore.Field
 }
 
 // Logger returns a logger that is like l and waits for nothing. Fields are evaluated when they are written.
+// The level of l is asked for at once only for entries of the level Debug, which are many.
 func (q *Queue) Logger(l *zap.Logger) *zap.Logger {
-	return l.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return core{c, q} }))
+	if l.Core() == zapcore.NewNopCore() {
+		return l
+	}
+	return l.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+		return core{q, c, func() zapcore.Core { return c }}
+	}))
 }
 
 // Close waits until all entries are written, at most for the timeout. Later entries are written by the
 // goroutine that logs them.
 func (q *Queue) Close(timeout time.Duration) {
-	idle := q.close()
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.flush(timeout)
+}
+
+// flush waits until all entries are written, at most for the timeout.
+func (q *Queue) flush(timeout time.Duration) {
+	idle := q.writing()
 	if idle == nil {
 		return
 	}
@@ -53,10 +68,10 @@ func (q *Queue) Close(timeout time.Duration) {
 	}
 }
 
-func (q *Queue) close() (idle <-chan struct{}) {
+// writing returns a channel that is closed when all entries are written, or nil if they are.
+func (q *Queue) writing() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.closed = true
 	return q.idle
 }
 
@@ -73,7 +88,7 @@ func (q *Queue) add(e entry) bool {
 	switch {
 	case q.idle == nil && q.closed:
 		return false
-	case len(q.entries) == limit:
+	case len(q.entries) >= limit, q.dropped > 0 && len(q.entries) > limit/2: // many are dropped at once
 		q.dropped++
 		return true
 	case q.dropped > 0:
@@ -128,7 +143,7 @@ func (e entry) write() {
 			fmt.Fprintf(os.Stderr, "docent: the log panicked at %q: %v\n%s", e.Message, reason, debug.Stack())
 		}
 	}()
-	if checked := e.core.Check(e.Entry, nil); checked != nil {
+	if checked := e.core.program().Check(e.Entry, nil); checked != nil {
 		checked.ErrorOutput = zapcore.Lock(os.Stderr)
 		checked.Write(e.fields...)
 	}
@@ -142,14 +157,21 @@ func (e entry) missing(n int) entry {
 	}, []zapcore.Field{zap.Int("entries", n)}}
 }
 
-// core puts the entries for another core into a queue.
+// core puts the entries for the program's core into a queue.
 type core struct {
-	zapcore.Core
-	queue *Queue
+	queue   *Queue
+	level   zapcore.LevelEnabler
+	program func() zapcore.Core // called where entries are written: With may wait for what is being written
 }
 
+// Enabled implements zapcore.Core.
+func (c core) Enabled(l zapcore.Level) bool { return l > zapcore.DebugLevel || c.level.Enabled(l) }
+
 // With implements zapcore.Core.
-func (c core) With(fields []zapcore.Field) zapcore.Core { return core{c.Core.With(fields), c.queue} }
+func (c core) With(fields []zapcore.Field) zapcore.Core {
+	fields = slices.Clone(fields)
+	return core{c.queue, c.level, sync.OnceValue(func() zapcore.Core { return c.program().With(fields) })}
+}
 
 // Check implements zapcore.Core.
 func (c core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
@@ -159,8 +181,20 @@ func (c core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.Che
 	return checked
 }
 
+// patience is how long an entry that ends the program, or a Sync, waits for the log.
+const patience = time.Second
+
 // Write implements zapcore.Core.
 func (c core) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	c.queue.put(entry{c.Core, e, fields})
+	c.queue.put(entry{c, e, fields})
+	if e.Level > zapcore.ErrorLevel {
+		c.queue.flush(patience)
+	}
 	return nil
+}
+
+// Sync implements zapcore.Core.
+func (c core) Sync() error {
+	c.queue.flush(patience)
+	return c.program().Sync()
 }

@@ -102,20 +102,28 @@ func TestLogThatEndsItsGoroutineEndsNothingElse(t *testing.T) {
 	}
 }
 
+// blocked returns a logger through q that waits for a value of release at each entry, and waits at the first.
+func blocked(q *Queue) (log *zap.Logger, logs *observer.ObservedLogs, release chan struct{}) {
+	release = make(chan struct{})
+	log, logs = observed(q, func(zapcore.Entry) { <-release })
+	log.Info("blocks")
+	synctest.Wait()
+	return log, logs, release
+}
+
 func TestEntriesAboveTheLimitAreCounted(t *testing.T) {
 	const more = 7
 	for name, later := range map[string][]string{"nothing follows": nil, "an entry follows": {"later"}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var q Queue
-				release := make(chan struct{})
-				log, logs := observed(&q, func(zapcore.Entry) { <-release })
-				log.Info("blocks")
-				synctest.Wait()
+				log, logs, release := blocked(&q)
 				for range limit + more {
 					log.Info("entry")
 				}
-				release <- struct{}{}
+				for range limit/2 + 1 {
+					release <- struct{}{}
+				}
 				synctest.Wait()
 				for _, message := range later { // there is room for it
 					log.Info(message)
@@ -131,6 +139,96 @@ func TestEntriesAboveTheLimitAreCounted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// waiting returns how many entries wait.
+func waiting(q *Queue) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.entries)
+}
+
+// The log is slow, and entries are made for long.
+func TestQueueStaysWithinItsLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue
+		log, logs, release := blocked(&q)
+		const rounds, burst = 5, limit + 10
+		for range rounds {
+			for range burst {
+				log.Info("entry")
+				require.LessOrEqual(t, waiting(&q), limit)
+			}
+			release <- struct{}{}
+			synctest.Wait()
+		}
+		close(release)
+		q.Close(time.Second)
+		missing := 0
+		for _, e := range logs.FilterMessageSnippet("missing").All() {
+			missing += int(e.ContextMap()["entries"].(int64))
+		}
+		require.Equal(t, rounds*burst, missing+logs.FilterMessage("entry").Len(), "each entry is written or counted")
+	})
+}
+
+// lockingCore takes a lock that is held while the log blocks, as some handlers of slog do.
+type lockingCore struct {
+	zapcore.Core
+	lock chan struct{}
+}
+
+func (c lockingCore) wait() {
+	c.lock <- struct{}{}
+	<-c.lock
+}
+
+func (c lockingCore) Enabled(zapcore.Level) bool {
+	c.wait()
+	return true
+}
+
+func (c lockingCore) With(fields []zapcore.Field) zapcore.Core {
+	c.wait()
+	return lockingCore{c.Core.With(fields), c.lock}
+}
+
+func TestNothingAsksALogThatBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue
+		inner, logs := observer.New(zap.InfoLevel)
+		lock := make(chan struct{}, 1)
+		log := q.Logger(zap.New(lockingCore{inner, lock}))
+		lock <- struct{}{}
+		log.With(zap.Int("a", 1)).Info("entry")
+		q.Close(time.Second)
+		require.Zero(t, logs.Len())
+		<-lock
+		q.Close(time.Second)
+		require.Equal(t, map[string]any{"a": int64(1)}, logs.All()[0].ContextMap())
+	})
+}
+
+func TestSyncAndAnEntryAboveErrorWaitForTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, wait := range map[string]func(log *zap.Logger){
+			"sync":  func(log *zap.Logger) { require.NoError(t, log.Sync()) },
+			"panic": func(log *zap.Logger) { require.Panics(t, func() { log.Panic("last") }) },
+		} {
+			var q Queue
+			log, logs := observed(&q, func(zapcore.Entry) { time.Sleep(time.Millisecond) })
+			log.Info("entry")
+			wait(log)
+			require.Contains(t, messages(logs), "entry", name)
+			require.Zero(t, waiting(&q), name)
+			q.Close(time.Second)
+		}
+	})
+}
+
+func TestLoggerThatLogsNothingHasNoQueue(t *testing.T) {
+	var q Queue
+	require.Equal(t, zapcore.NewNopCore(), q.Logger(zap.NewNop().Named("name")).Core())
 }
 
 func TestLogIsSafeForConcurrentUse(t *testing.T) {
