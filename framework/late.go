@@ -37,7 +37,7 @@ type lateNodes struct {
 	owned  owned
 	since  conn.Stamp
 	look   look
-	begun  uint64 // number of the last look
+	begun  uint64 // number of the last look, or of that before they were added
 }
 
 // look tells whether nodes have been looked for on the current connection.
@@ -74,7 +74,7 @@ func (l *late) add(s *session, added []*lateNodes) {
 		l.all = l.all[1:]
 	}
 	for _, n := range added {
-		n.look = due
+		n.look, n.begun = due, l.begun
 	}
 	l.all = append(l.all, added...)
 	if above := len(l.all) - maxLate; above > 0 {
@@ -166,7 +166,7 @@ func (l *late) lookForAll(s *session) {
 	sleep(cleanupDelay, s.done, s.core.ctx.Done())
 	if dropped := l.takeDropped(); dropped > 0 {
 		s.core.cfg.log.Warn("too many creates without an answer: the oldest are not looked for any more",
-			zap.Int("creates", dropped))
+			zap.Int("transactions", dropped))
 	}
 	failures := 0
 	for taken := l.takeDue(s); taken != nil; taken = l.takeDue(s) {
@@ -226,12 +226,9 @@ func byParent(all []*lateNodes) [][]*lateNodes {
 	})
 }
 
-// lastLook returns the number of the last look for one of all.
-func lastLook(all []*lateNodes) (number uint64) {
-	for _, n := range all {
-		number = max(number, n.begun)
-	}
-	return number
+// lastLook returns the number of the last look for all.
+func lastLook(all []*lateNodes) uint64 {
+	return slices.MinFunc(all, func(a, b *lateNodes) int { return cmp.Compare(a.begun, b.begun) }).begun
 }
 
 func (l *late) begin(below []*lateNodes) {

@@ -101,3 +101,35 @@ func TestParentThatCannotBeListedKeepsNoOtherFromTheSearchInTheNextSession(t *te
 		d.requireEmpty("/q")
 	})
 }
+
+// Each connection lasts for one look. On each, a create below another parent is given up.
+func TestNewParentsKeepNoOtherFromTheSearchForLateNodes(t *testing.T) {
+	runDetour(t, func(d *detour) {
+		d.abandonBelow([]string{"/old"}, framework.Ephemeral())
+		lists := fault.Match{Op: fault.OpGetChildren2, Client: "a", Path: "/old", Times: 2}
+		d.srv.On(lists, fault.DropBefore())
+		d.releaseAll()
+		lists.Path, lists.Times = "", 10_000
+		d.srv.On(lists, fault.Delay(300*time.Millisecond))
+		for i := range 50 {
+			d.lookOnce(fmt.Sprintf("/new%02d", i))
+		}
+		d.requireEmpty("/old")
+	})
+}
+
+// lookOnce gives up a create below a new parent, and ends the next connection after a look.
+func (d *detour) lookOnce(parent string) {
+	require.NoError(d.t, d.srv.Create(parent, nil))
+	require.NoError(d.t, d.WaitConnected(d.t.Context()))
+	d.srv.On(fault.Match{Op: fault.OpCreate, Client: "a", Times: 1}, fault.DropBefore())
+	ctx, cancel := context.WithTimeout(d.t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := d.Create(ctx, parent+"/n-", nil, framework.Protected(), framework.Sequential(), framework.Ephemeral())
+	failed(d.t, err, framework.Unknown)
+	time.Sleep(time.Millisecond)
+	require.NoError(d.t, d.WaitConnected(d.t.Context()))
+	time.Sleep(400 * time.Millisecond)
+	d.srv.Client("a").Drop()
+	time.Sleep(time.Millisecond)
+}
