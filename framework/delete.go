@@ -32,7 +32,7 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 	}
 	d := &deletion{left: full}
 	if o.bound != nil { // one attempt is nearly always enough, and needs no goroutine
-		if err := o.firstAttempt(ctx, d); err == nil {
+		if err := o.firstAttempt(ctx, c, d); err == nil {
 			return nil
 		} else if ctx.Err() == nil && !o.repeats(err, repeatable) {
 			o.logFailure(c, err)
@@ -48,12 +48,25 @@ func (o ops) DeleteGuaranteed(ctx context.Context, paths ...string) error {
 }
 
 // firstAttempt makes an attempt in the caller's goroutine. It is measured like those of a
-// background task.
-func (o ops) firstAttempt(ctx context.Context, d *deletion) (err error) {
+// background task. If the metrics of the program panic or end the goroutine, the deletion goes on in the
+// background.
+func (o ops) firstAttempt(ctx context.Context, c call, d *deletion) (err error) {
+	ended := false
+	defer func() {
+		if !ended && len(d.left) > 0 {
+			o.runInBackground(c, d.attempt)
+		}
+	}()
+	o.measured(func() { err = d.attempt(ctx, o.bound) })
+	ended = true
+	return err
+}
+
+// measured counts a pending deletion while it calls attempt.
+func (o ops) measured(attempt func()) {
 	defer o.metrics().Add(metrics.PendingDeletions, -1, metrics.Labels{})
-	defer func() { err = d.attempt(ctx, o.bound) }() // also if the metrics of the program end the goroutine
 	o.metrics().Add(metrics.PendingDeletions, 1, metrics.Labels{})
-	return nil
+	attempt()
 }
 
 // deleteLater is DeleteGuaranteed without a wait. It logs failures.

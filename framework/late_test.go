@@ -733,6 +733,7 @@ func TestMetricsDoNotEndTheDeletionOfANode(t *testing.T) {
 				_ = s.DeleteGuaranteed(t.Context(), node)
 			}()
 			<-done
+			time.Sleep(time.Second)
 			require.True(t, m.ended.Load())
 			require.NotContains(t, srv.Tree(), "ephemeral")
 		})

@@ -181,3 +181,70 @@ func TestLockerWorksAfterTheProgramEndedACall(t *testing.T) {
 		}
 	})
 }
+
+// Metrics end the goroutine that counts a deletion, and the deletion needs more than one attempt: the context of
+// an acquire has ended, or the connection is lost.
+func TestNodeIsDeletedAlthoughMetricsEndItsFirstDeletion(t *testing.T) {
+	for _, goexit := range []bool{false, true} {
+		for _, n := range []int64{1, -1} {
+			for name, call := range map[string]func(d *endedDeletion){
+				"acquire": (*endedDeletion).acquire, "release": (*endedDeletion).release,
+			} {
+				t.Run(fmt.Sprintf("%s %+d goexit=%v", name, n, goexit), func(t *testing.T) {
+					sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+						dialer := func(name string) framework.Option {
+							return framework.WithDialer(srv.Client(name).DialContext)
+						}
+						trap := &trap{goexit: goexit}
+						m := &trappedMetrics{trap: trap, instrument: metrics.PendingDeletions, n: n}
+						c := testzk.Connected(t, srv.MemAddr(), dialer("c"), framework.WithMetrics(m))
+						other := testzk.Connected(t, srv.MemAddr(), dialer("other"))
+						call(&endedDeletion{t, srv, trap, newMutex(t, c, "/lock"), newMutex(t, other, "/lock")})
+						require.False(t, trap.set.Load(), "the trap was not sprung")
+						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+						defer cancel()
+						hold, err := newMutex(t, other, "/lock").Acquire(ctx)
+						require.NoError(t, err, srv.Tree())
+						require.NoError(t, hold.Release())
+					})
+				})
+			}
+		}
+	}
+}
+
+// endedDeletion has a lock of a client with a trap, and one of another client.
+type endedDeletion struct {
+	t           *testing.T
+	srv         *zktest.Server
+	trap        *trap
+	lock, other *mutex.Mutex
+}
+
+// ends calls fn on a goroutine of its own, which the trap ends.
+func (d *endedDeletion) ends(fn func()) {
+	d.trap.set.Store(true)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		fn()
+	}()
+	<-done
+}
+
+func (d *endedDeletion) acquire() {
+	hold := mustAcquire(d.t, d.other)
+	d.ends(func() {
+		ctx, cancel := context.WithTimeout(d.t.Context(), time.Second)
+		defer cancel()
+		_, _ = d.lock.Acquire(ctx)
+	})
+	require.NoError(d.t, hold.Release())
+}
+
+func (d *endedDeletion) release() {
+	hold := mustAcquire(d.t, d.lock)
+	d.srv.On(fault.Match{Client: "c", Op: fault.OpDelete, Times: 1}, fault.DropBefore())
+	d.ends(func() { _ = hold.Release() })
+}
