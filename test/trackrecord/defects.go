@@ -116,8 +116,8 @@ var defects = []defect{
 		name: "permit-without-an-owner", found: contracted, commit: "8cd9e17",
 		text: "The context of an acquire ended just after the acquire had got its permit. The caller " +
 			"got an error, and the permit was taken for as long as the session lasted.",
-		folder: "recipes/semaphore", tests: "^TestSimulatedContract$/^slots$",
-		says: "left behind",
+		folder: "recipes/internal/queue", tests: "^TestContextThatEndsAfterAWaitIsNoError$",
+		says: "Received unexpected error",
 	},
 	{
 		name: "two-fixed-limits", found: simulated, commit: "1e4ac38",
@@ -544,7 +544,7 @@ var defects = []defect{
 		name: "log-that-blocks", found: attacked, commit: "3e3a1e1",
 		text: "A log that blocked at the end of a session kept the session, and its locks, for as long as it " +
 			"blocked.",
-		folder: "recipes/mutex", tests: "^TestLogKeepsAClientFromNothing$",
+		folder: "recipes/mutex", tests: "^TestLogKeepsAClientFromNothing$/^blocks$",
 		says: "hangs",
 	},
 	{

@@ -246,7 +246,6 @@ func call(wait func() error) error {
 func (h *Hold) StartRelease() (wait func() error) {
 	h.owned.endIfLost()
 	result, measured, err := h.owned.releaseHold(h)
-	h.owned.tell(h)
 	return h.afterRelease(result, measured, err)
 }
 
@@ -258,7 +257,6 @@ func (h *Hold) StartReleaseAlone() (wait func() error, ok bool) {
 	if result == stillHeld && err == nil {
 		return nil, false
 	}
-	h.owned.tell(h)
 	return h.afterRelease(result, measured, err), true
 }
 

@@ -97,6 +97,14 @@ const (
 func (o *ownership) releaseHold(h *Hold) (result releaseResult, measured func(error), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	defer func() { h.released = true }()
+	return o.releaseHoldLocked(h)
+}
+
+// releasePart is releaseHold for a part of what is released. If it was lost, its owner has not been told.
+func (o *ownership) releasePart(h *Hold) (result releaseResult, measured func(error), err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	return o.releaseHoldLocked(h)
 }
 
@@ -108,6 +116,7 @@ func (o *ownership) releaseAlone(h *Hold) (result releaseResult, measured func(e
 	if o.isHeldLocked(h) && o.err == nil && len(o.holds) > 1 {
 		return stillHeld, nil, nil
 	}
+	defer func() { h.released = true }()
 	return o.releaseHoldLocked(h)
 }
 
@@ -131,13 +140,6 @@ func (o *ownership) releaseHoldLocked(h *Hold) (result releaseResult, measured f
 	o.err = ErrNotHeld
 	o.stopLocked()
 	return released, measured, nil
-}
-
-// tell notes that the owner of h has been told how it ended.
-func (o *ownership) tell(h *Hold) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	h.released = true
 }
 
 // measurementLocked ends the measurement of the present hold. It returns a function that reports the

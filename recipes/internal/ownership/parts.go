@@ -153,7 +153,7 @@ func (r *releases) startAll(holds []*Hold) {
 
 func (r *releases) start(h *Hold) {
 	defer func() {
-		result, measured, err := h.owned.releaseHold(h)
+		result, measured, err := h.owned.releasePart(h)
 		wait := h.afterRelease(result, measured, err)
 		switch parts := h.owned.parts(); {
 		case err != nil || len(parts) == 0:

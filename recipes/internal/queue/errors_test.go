@@ -19,6 +19,15 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
+// A lock whose wait has succeeded is held, also if the context has ended just then.
+func TestContextThatEndsAfterAWaitIsNoError(t *testing.T) {
+	client := testzk.Connected(t, zktest.Start(t).Addr())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, WaitError(ended, client, ErrBusy, nil))
+	require.ErrorIs(t, WaitError(ended, client, ErrBusy, ended.Err()), recipes.ErrNotAcquired)
+}
+
 func TestOnlyTheEndOfAContextMakesAWaitNotAcquired(t *testing.T) {
 	client := testzk.Connected(t, zktest.Start(t).Addr())
 	ended, cancel := context.WithCancel(t.Context())
