@@ -114,8 +114,8 @@
 //
 //	event                                     what the lock does
 //	a pause, clocks that are set              nothing: what is not committed is not there
-//	the transaction has read before           InTx or Guard may fail, and InTx of MySQL does not always
-//	                                          notice it: call them first
+//	the transaction has read before           Guard may fail, and InTx, too, in PostgreSQL; in MySQL the
+//	                                          transaction of InTx may read an old state: call them first
 //	InTx or Guard has failed                  the row may stay locked, also for the holder, until tx ends:
 //	                                          roll it back
 //	a rollback to a savepoint before them     the lock is free, or the hold not guarded, and tx goes on

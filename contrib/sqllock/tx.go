@@ -9,10 +9,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-var (
-	errNilTx    = errors.New("the transaction is nil")
-	errOldState = errors.New("the transaction reads a state from before the lock was free: roll it back and repeat it")
-)
+var errNilTx = errors.New("the transaction is nil")
 
 // InTx acquires the lock for a transaction: until tx is committed or rolled back, no other transaction
 // has it, and no client holds it. It needs no lease, and a pause or a partition of this program cannot
@@ -24,12 +21,11 @@ var (
 // holds the lock, InTx fails at once with recipes.ErrNotAcquired. After an error roll tx back: it may have
 // locked the row, which keeps a holder from renewing its lease.
 //
-// Call it first in the transaction, so that the transaction sees what the one before it has written. At the
-// isolation level repeatable read, the default of MySQL, a transaction reads the state of its first read, and
-// InTx is a read. InTx fails if the lock has changed since that state. So with several locks it may fail after a
-// wait for a later one. MySQL does not show that a lease has ended since that state without a release. At the
-// isolation levels repeatable read and serializable of PostgreSQL it may fail because of another
-// transaction, as any UPDATE. After these errors repeat the transaction.
+// Call it first in tx, before any read, so that tx sees what the transaction before it has written. With several
+// locks call it for all of them before any read. Otherwise tx may read a state from before it had the lock: at the
+// isolation level repeatable read, the default of MySQL, a transaction reads the state of its first read, and MySQL
+// does not notice that it is old. At the isolation levels repeatable read and serializable of PostgreSQL InTx may
+// fail because of another transaction, as any UPDATE. Then repeat the transaction.
 //
 // If the connection is cut, the database keeps the lock until it notices that: limit that time on the server,
 // for PostgreSQL with tcp_user_timeout and idle_in_transaction_session_timeout, for MySQL with wait_timeout.
@@ -78,9 +74,6 @@ func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
 	case !r.free():
 		return 0, recipes.ErrNotAcquired
 	}
-	if err := d.checkState(ctx, tx, l.e.name, r); err != nil {
-		return 0, err
-	}
 	return r.next, d.exec(ctx, tx, d.takeStatement, values{name: l.e.name, next: r.next})
 }
 
@@ -112,19 +105,6 @@ func (l *Lock) lockRow(ctx context.Context, tx *sql.Tx) (row, error) {
 		}
 	}
 	return row{}, errNotFound
-}
-
-// checkState returns an error if tx reads another state of a row than the one that it has locked, which
-// PostgreSQL has refused before. A row that is missing is one without a holder.
-func (t *rows) checkState(ctx context.Context, tx *sql.Tx, name string, locked row) error {
-	if t.dialect == PostgreSQL {
-		return nil
-	}
-	r, err := readRow(ctx, tx, t.readStatement, values{name: name})
-	if err == nil && (r.fence != locked.fence || r.owner != locked.owner) {
-		err = errOldState
-	}
-	return err
 }
 
 // Guard has a transaction fail unless the lock is still held with this token. If Guard succeeds, no
