@@ -328,6 +328,26 @@ func TestCloseWhenASessionIsFoundLost(t *testing.T) {
 	})
 }
 
+// The client is closed when a renewal has succeeded. The hold ends because of that, and not by its connection.
+func TestCloseWhenASessionIsRenewed(t *testing.T) {
+	script := func(ctx context.Context, text string) (int64, []driver.Value, error) {
+		if strings.Contains(text, "pg_locks") {
+			<-ctx.Done() // the answer has arrived at that moment
+		}
+		return 1, []driver.Value{true}, nil
+	}
+	for range 50 { // the goroutines of Close and of the hold end in any order
+		onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+			hold := mustAcquire(t, sessionOf(t, c))
+			time.Sleep(DefaultTTL / 3)
+			synctest.Wait() // the renewal is under way
+			assert.NoError(t, c.Close())
+			assert.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+			assert.NotContains(t, hold.Err().Error(), errSessionEnded.Error())
+		})
+	}
+}
+
 // The first wait of an acquire gets no answer, and the next one the lock, on another connection. Then its release
 // fails: the database has no lock of that connection any more.
 func TestReleaseOfALostSessionAfterAWaitWithoutAnAnswer(t *testing.T) {

@@ -256,7 +256,7 @@ func (s *session) takeToken(ctx context.Context) error {
 func (s *session) renew(ctx context.Context, _ request) (time.Duration, error) {
 	held, err := s.ask(ctx, s.held)
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		return 0, err // the client is closed
 	case err == nil && !held:
 		s.fail(errSessionNotHeld)
