@@ -224,7 +224,7 @@ func (a *attempt) wait(ctx context.Context) error {
 // succeed, and the last one of a lease in which all looks have failed, three or more. Two may have got dead
 // connections of the pool.
 func (a *attempt) fails(err error, asked time.Time) bool {
-	if !a.answered || errors.Is(err, errAltered) {
+	if !a.answered || errors.Is(err, errAltered) || errors.Is(err, errLastToken) {
 		return true
 	}
 	if a.failure == nil {
@@ -255,6 +255,9 @@ func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err e
 		return false, r.left, nil
 	}
 	if !a.unknown {
+		if err := r.checkNext(); err != nil {
+			return false, 0, err
+		}
 		a.request.seen, a.request.next = r.fence, r.next
 	}
 	return a.send(ctx)

@@ -211,8 +211,29 @@ func TestLargestToken(t *testing.T) {
 		one.exec(t, "UPDATE docent_locks SET fence = 9223372036854775807")
 		_, err := lock.TryAcquire(t.Context())
 		require.ErrorContains(t, err, "its token is 9223372036854775807")
+		_, err = lock.Acquire(t.Context())
+		require.ErrorContains(t, err, "its token is 9223372036854775807")
 		_, err = lock.InTx(t.Context(), begin(t, one.db, sql.LevelDefault))
 		require.ErrorContains(t, err, "its token is 9223372036854775807")
+	})
+}
+
+// The holder has the largest token. Others are refused as by any holder.
+func TestHolderOfTheLargestToken(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		one := s.site(t)
+		c, _ := one.client(t)
+		lock := lockOf(t, c, "lock")
+		require.NoError(t, mustAcquire(t, lock).Release())
+		one.exec(t, "UPDATE docent_locks SET fence = 9223372036854775806")
+		hold := mustAcquire(t, lock)
+		_, err := lock.TryAcquire(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		_, err = lock.InTx(t.Context(), begin(t, one.db, sql.LevelDefault))
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		_, err = lock.AcquireWithin(t.Context(), 20*time.Millisecond)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		require.NoError(t, hold.Err())
 	})
 }
 

@@ -15,12 +15,22 @@ import (
 type row struct {
 	there bool
 	fence int64
-	next  int64         // the token of the next hold
+	next  int64         // the token of the next hold, or less than fence if none is larger
 	owner string        // "": there is none
 	left  time.Duration // how long it is the owner's, by the clock of the database
 }
 
 func (r row) free() bool { return r.owner == "" || r.left <= 0 }
+
+// checkNext returns an error if no token is larger than that of the row.
+func (r row) checkNext() error {
+	if r.next < r.fence {
+		return fmt.Errorf("%w: its token is %d", errLastToken, r.fence)
+	}
+	return nil
+}
+
+var errLastToken = errors.New("there is no larger token")
 
 // request is an acquire. It changes the row only as long as that has the token seen, so it can be
 // repeated, and undone before it arrives.
@@ -164,12 +174,12 @@ func readRow(ctx context.Context, db queries, s statement, v values, more ...any
 		return row{}, nil
 	case err != nil:
 		return row{}, err
-	case fence == math.MaxInt64:
-		return row{}, fmt.Errorf("its token is %d, and there is no larger one", fence)
 	}
-	return row{
-		there: true, fence: fence, next: max(fence+1, clock), owner: owner.String, left: duration(left),
-	}, nil
+	next := clock
+	if fence < math.MaxInt64 {
+		next = max(fence+1, clock)
+	}
+	return row{there: true, fence: fence, next: next, owner: owner.String, left: duration(left)}, nil
 }
 
 func (t *rows) insert(ctx context.Context, name string) error {

@@ -74,6 +74,9 @@ func (l *Lock) inTx(ctx context.Context, tx *sql.Tx) (int64, error) {
 	case !r.free():
 		return 0, recipes.ErrNotAcquired
 	}
+	if err := r.checkNext(); err != nil {
+		return 0, err
+	}
 	return r.next, d.exec(ctx, tx, d.takeStatement, values{name: l.e.name, next: r.next})
 }
 
