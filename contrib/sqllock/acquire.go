@@ -241,6 +241,9 @@ func (a *attempt) fails(err error, asked time.Time) bool {
 func (a *attempt) once(ctx context.Context) (won bool, left time.Duration, err error) {
 	r, err := a.read(ctx)
 	if err != nil {
+		if !r.free() && r.owner != a.request.owner {
+			a.meet()
+		}
 		return false, 0, err
 	}
 	switch {

@@ -526,6 +526,22 @@ func TestTicketThatIsRefusedOnce(t *testing.T) {
 	}, WithFairQueue())
 }
 
+// The database refuses all tickets of a waiter for another holder.
+func TestTicketsThatAreRefused(t *testing.T) {
+	script := func(_ context.Context, text string) (int64, []driver.Value, error) {
+		if strings.HasPrefix(text, "SELECT") {
+			return 0, []driver.Value{int64(1), "x", int64(1e7), time.Now().UnixMicro(), int64(0)}, nil
+		}
+		return 0, nil, errFault
+	}
+	onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+		_, err := lockOf(t, c).AcquireWithin(t.Context(), DefaultTTL/4)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorIs(t, err, recipes.ErrNotAcquired)
+		assert.ErrorContains(t, err, errFault.Error())
+	}, WithFairQueue())
+}
+
 // PostgreSQL refuses all statements because of others.
 func TestSerializationFailuresAreRepeatedAfterPauses(t *testing.T) {
 	var statements atomic.Int64
