@@ -481,6 +481,7 @@ func TestLongestPollInterval(t *testing.T) {
 		"a holder":  {0, time.Minute, nil},
 		"one ahead": {1, 0, []Option{WithFairQueue()}},
 		"7 ahead":   {7, 0, []Option{WithFairQueue()}},
+		"a million": {1_000_000, 0, []Option{WithFairQueue()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var acquires atomic.Int64

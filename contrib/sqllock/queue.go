@@ -97,12 +97,15 @@ func (w *waiter) read(ctx context.Context, q request) (row, error) {
 	if !q.waiting || r.free() && !w.refused {
 		return r, nil
 	}
-	r.left = min(r.left, again, time.Duration(ahead+1)*w.next)
+	r.left = min(r.left, again, time.Duration(min(ahead, mostAhead)+1)*w.next)
 	if time.Since(w.stood) < again {
 		return r, nil
 	}
 	return r, w.stand(ctx, q)
 }
+
+// mostAhead is how many of those that are ahead count, so that the product with a pause is not too large.
+const mostAhead = 10_000
 
 func (w *waiter) acquire(ctx context.Context, q request) (time.Duration, error) {
 	left, err := w.queues.acquire(ctx, q)
