@@ -6,9 +6,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -155,7 +157,7 @@ func (c *Client) newOwner() string {
 // Close ends all holds and waits of the client, and releases the locks. It waits for all goroutines
 // of the client, and for the function of WithNotify. If the database does not answer, or refuses all
 // requests, that takes up to a third of the lease, at most 10 s, and the locks stay until their leases
-// end. So they do if it refuses a new connection, after which Close does not try again. Further calls wait,
+// end. So they do if no server is there for a new connection, after which Close does not try again. Further calls wait,
 // too. Close returns an error only for the zero value. Do not call it from a logger or from metrics of the
 // client: it would wait for itself.
 func (c *Client) Close() error {
@@ -236,10 +238,13 @@ func (c *Client) retry(ctx context.Context, limit time.Duration, fn func(ctx con
 	}
 }
 
-// refusesConnections reports whether a driver could not connect, because no server is there.
+// refusesConnections reports whether a driver could not connect, because no server is there. A Unix socket
+// is missing then.
 func refusesConnections(err error) bool {
 	var failed *net.OpError
-	return errors.As(err, &failed) && failed.Op == "dial" && !failed.Timeout()
+	var answer interface{ SQLState() string } // of another host
+	return errors.As(err, &failed) && failed.Op == "dial" && !errors.As(err, &answer) &&
+		(errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist))
 }
 
 // call makes one request. When the client is closed, it may take no longer than any other.

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net"
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -344,6 +346,30 @@ func TestCloseWhenASessionIsRenewed(t *testing.T) {
 			assert.NoError(t, c.Close())
 			assert.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
 			assert.NotContains(t, hold.Err().Error(), errSessionEnded.Error())
+		})
+	}
+}
+
+// A release fails once with an error that does not tell that no server is there. Close tries again.
+func TestCloseAfterARefusedConnection(t *testing.T) {
+	dial := func(errno syscall.Errno) error { return &net.OpError{Op: "dial", Net: "tcp", Err: errno} }
+	for name, err := range map[string]error{
+		"no file descriptor is left": dial(syscall.EMFILE),
+		"another host has answered":  errors.Join(dial(syscall.ECONNREFUSED), state("55000")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var releases atomic.Int64
+			script := func(_ context.Context, text string) (int64, []driver.Value, error) {
+				if strings.HasPrefix(text, "UPDATE docent_locks SET owner = NULL") && releases.Add(1) == 1 {
+					return 0, nil, err
+				}
+				return 1, []driver.Value{int64(1), nil, int64(0), time.Now().UnixMicro()}, nil
+			}
+			onDriver(t, scripted(script), func(t *testing.T, c *Client) {
+				mustAcquire(t, lockOf(t, c))
+				assert.NoError(t, c.Close())
+				assert.Equal(t, int64(2), releases.Load())
+			})
 		})
 	}
 }
