@@ -34,17 +34,19 @@ import (
 type KeyLock struct{ e engine }
 
 // KeyTable describes a table of KeyLocks: see WithKeyTable. Table is required.
+//
+// The columns must hold their values unaltered. A MySQL that is not strict may cut a value or replace its letters. A
+// row is known to be that of an acquire only by the first 10 of the random letters of its holder. If a column cuts the
+// holder to a part of the label, or alters the name, the row may be that of another program, so it stays. Then each
+// acquire is refused with recipes.ErrNotAcquired, and the row that it leaves blocks the lock for a lease.
 type KeyTable struct {
 	// Table is the name of the table, perhaps with its schema.
 	Table string
-	// Name is the column of the lock's name, which has a unique key. Acquires fail if it alters the name. ""
-	// means "name".
+	// Name is the column of the lock's name, which has a unique key. "" means "name".
 	Name string
 	// Holder is the column of the holder, a text. A holder is the label of WithOwner, a space, and 26
-	// letters and digits, or only these if the label is "". It must fit into the column, and acquires fail if
-	// that alters it. If MySQL is not strict and cuts it to a part of the label, the row stays until its time
-	// is over: it may be that of another program. It stays, too, if the column changes the first 10 of the 26,
-	// and then acquires fail with recipes.ErrNotAcquired. Spaces at the end, as CHAR has them, do not count. ""
+	// random letters and digits, or only these if the label is "". It must fit into the column. Acquires fail if the
+	// column alters it and leaves the first 10 of the 26. Spaces at the end, as CHAR has them, do not count. ""
 	// means "holder".
 	Holder string
 	// Expires is the column of the time, in PostgreSQL timestamptz, in MySQL DATETIME(6) or
@@ -90,8 +92,8 @@ func NewKeyLock(c *Client, name string) (*KeyLock, error) {
 func (l *KeyLock) Name() string { return l.e.name }
 
 // Acquire waits until the lock is acquired. It has the order, the ends and the errors of Acquire of
-// Lock. It fails at once, too, if the table alters its holder. A request that may still be applied is undone in
-// the background, as far as a KeyLock can.
+// Lock. It fails at once, too, if the column alters its holder: see KeyTable. A request that may still be
+// applied is undone in the background, as far as a KeyLock can.
 func (l *KeyLock) Acquire(ctx context.Context) (*recipes.Hold, error) {
 	return l.e.acquire(ctx, (*attempt).wait)
 }
@@ -121,8 +123,6 @@ const (
 	renewKeyText = `UPDATE {table} SET {until} = {later}
 		WHERE {name} = :name AND {holder} = :owner AND {until} > {now}`
 	releaseKeyText = `DELETE FROM {table} WHERE {name} = :name AND {holder} = :owner`
-	// The row of a name that was altered is found by its holder.
-	forgetKeyText = `DELETE FROM {table} WHERE {holder} = :owner`
 )
 
 // keys is a table of KeyLocks. Each row is a lock that is held, unless its time is over.
@@ -130,7 +130,7 @@ type keys struct {
 	*database
 	gates gates
 
-	readStatement, acquireStatement, renewStatement, releaseStatement, forgetStatement statement
+	readStatement, acquireStatement, renewStatement, releaseStatement statement
 }
 
 func newKeys(d *database, k KeyTable) *keys {
@@ -140,7 +140,7 @@ func newKeys(d *database, k KeyTable) *keys {
 	}
 	return &keys{
 		database: d, readStatement: of(readKeyText), acquireStatement: of("{acquire key}"),
-		renewStatement: of(renewKeyText), releaseStatement: of(releaseKeyText), forgetStatement: of(forgetKeyText),
+		renewStatement: of(renewKeyText), releaseStatement: of(releaseKeyText),
 	}
 }
 
@@ -176,8 +176,9 @@ func (t *keys) acquire(ctx context.Context, q request) (time.Duration, error) {
 		return 0, err
 	}
 	r, err := t.read(ctx, q)
-	if err == nil && changed && r.owner != q.owner {
-		err = t.notMine(ctx, q, r.owner)
+	if err == nil && changed && altered(q.owner, r.owner) {
+		err = fmt.Errorf("%w: the column has made %q of the holder %q", errAltered, r.owner, q.owner)
+		err = errors.Join(err, t.undo(ctx, request{name: q.name, owner: r.owner}))
 	}
 	return r.leftTo(q), err
 }
@@ -185,23 +186,12 @@ func (t *keys) acquire(ctx context.Context, q request) (time.Duration, error) {
 // errAltered means that no acquire can succeed.
 var errAltered = errors.New("the row was altered")
 
-// notMine returns an error if a column has altered the row of a request, in which another holder was found. It
-// deletes the row if enough of the random letters at the end of the holder tell that it is that of the request.
-func (t *keys) notMine(ctx context.Context, q request, found string) error {
+// altered reports whether a column has altered a holder: what was found has enough of the random letters, which end
+// the holder. No other program has these.
+func altered(holder, found string) bool {
 	const enough = 10
-	random := q.owner[len(q.owner)-len(rand.Text()):]
-	altered := fmt.Errorf("%w: the column has made %q of the holder %q", errAltered, found, q.owner)
-	switch {
-	case found == "":
-		missing := fmt.Errorf("the row of %q is not found after its insert: the column has altered the name, "+
-			"or the row was deleted", q.name)
-		return errors.Join(missing, t.exec(ctx, t.db, t.forgetStatement, q.values()))
-	case strings.Contains(found, random[:enough]):
-		return errors.Join(altered, t.undo(ctx, request{name: q.name, owner: found}))
-	case strings.HasPrefix(q.owner, found): // another program may have a part of the label as its holder
-		return altered
-	}
-	return nil
+	random := holder[len(holder)-len(rand.Text()):]
+	return found != holder && strings.Contains(found, random[:enough])
 }
 
 // leftTo returns for how long a row is that of a request.

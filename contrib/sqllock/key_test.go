@@ -195,53 +195,98 @@ func TestKeyLockWithWholeSecondsHasOneHolder(t *testing.T) {
 	})
 }
 
-// A column that alters the holder or the name is named, instead of a holder that is not known. The row is deleted
-// if it is known to be that of the request.
-func TestKeyLockWhoseColumnsAlterIt(t *testing.T) {
-	for name, row := range map[string]struct {
-		name, holder, label string // columns and label
-		want                string
-		left                int
-	}{
-		"holder is cut": {"varchar(100)", "varchar(36)", "a label of its own", "the column has made", 0},
-		"label is cut": {
-			"varchar(100)", "varchar(36)", "a label that is longer than the column", "the column has made", 1,
-		},
-		"letters": {"varchar(100)", "varchar(100) CHARACTER SET latin1", "日本", "the column has made", 0},
-		"name":    {"varchar(8)", "varchar(36)", "", `the row of "orders/7/items" is not found`, 0},
+// A column that alters the holder is named, instead of a holder that is not known, and no row is left.
+func TestKeyLockWhoseHolderIsAltered(t *testing.T) {
+	for name, row := range map[string]struct{ holder, label string }{ // column and label
+		"cut":     {"varchar(36)", "a label of its own"},
+		"letters": {"varchar(100) CHARACTER SET latin1", "日本"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := serverOf(t, sqllock.MySQL).site(t)
-			one.exec(t, fmt.Sprintf(
-				"CREATE TABLE mutexes (unique_mutex %s NOT NULL UNIQUE, holder_id %s, until timestamp(6) NULL)",
-				row.name, row.holder))
-			c, err := sqllock.NewClient(one.inMode(t, ""), sqllock.MySQL,
-				sqllock.WithKeyTable(theirs), sqllock.WithOwner(row.label), sqllock.WithTTL(time.Second))
-			require.NoError(t, err)
-			defer c.Close()
-			lock, err := sqllock.NewKeyLock(c, "orders/7/items")
-			require.NoError(t, err)
+			lock := one.looseKeyLock(t, "varchar(100)", row.holder, row.label)
 			for _, acquire := range []func(context.Context) (*recipes.Hold, error){lock.TryAcquire, lock.Acquire} {
-				_, err = acquire(t.Context())
-				require.ErrorContains(t, err, row.want)
-				require.Equal(t, row.left, one.count(t, "mutexes"))
-				one.exec(t, "DELETE FROM mutexes")
+				_, err := acquire(t.Context())
+				require.ErrorContains(t, err, "the column has made")
+				require.Zero(t, one.count(t, "mutexes"))
 			}
 		})
 	}
 }
 
-// inMode returns a database of MariaDB with a sql_mode. It is not strict with "".
-func (s *site) inMode(t testing.TB, mode string) *sql.DB {
+// A row without the random letters of the holder may be that of another program. It stays, as that of any holder, and
+// so do other rows with the label.
+func TestKeyLockWhoseRowIsNotRecognized(t *testing.T) {
+	for name, row := range map[string]struct{ name, holder, label string }{ // columns and label
+		"label":  {"varchar(100)", "varchar(36)", "a label that is longer than the column"},
+		"name":   {"varchar(8)", "varchar(36)", ""},
+		"number": {"varchar(8)", "BIGINT", "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := serverOf(t, sqllock.MySQL).site(t)
+			lock := one.looseKeyLock(t, row.name, row.holder, row.label)
+			one.exec(t, "INSERT INTO mutexes VALUES ('theirs', '7', CURRENT_TIMESTAMP + INTERVAL '1' HOUR)")
+			_, err := lock.TryAcquire(t.Context())
+			require.ErrorIs(t, err, recipes.ErrNotAcquired)
+			require.Equal(t, 2, one.count(t, "mutexes"))
+		})
+	}
+}
+
+// looseKeyLock returns a lock in a table with these columns, and a label. The database is not strict.
+func (s *site) looseKeyLock(t testing.TB, name, holder, label string) *sqllock.KeyLock {
+	t.Helper()
+	s.exec(t, fmt.Sprintf(
+		"CREATE TABLE mutexes (unique_mutex %s NOT NULL UNIQUE, holder_id %s, until timestamp(6) NULL)", name, holder))
+	return s.keyLockBy(t, label, func(config *mysql.Config) { config.Params = map[string]string{"sql_mode": "''"} })
+}
+
+// keyLockBy returns a lock with a label, by a driver of MariaDB with settings.
+func (s *site) keyLockBy(t testing.TB, label string, set func(*mysql.Config)) *sqllock.KeyLock {
 	t.Helper()
 	config := mysql.NewConfig()
 	config.User, config.Net, config.Addr, config.DBName = "root", "tcp", s.addr, s.name
-	config.Params = map[string]string{"sql_mode": "'" + mode + "'"}
+	set(config)
 	connector, err := mysql.NewConnector(config)
 	require.NoError(t, err)
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	return db
+	c, err := sqllock.NewClient(db, sqllock.MySQL,
+		sqllock.WithKeyTable(theirs), sqllock.WithOwner(label), sqllock.WithTTL(lease))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	lock, err := sqllock.NewKeyLock(c, "orders/7/items")
+	require.NoError(t, err)
+	return lock
+}
+
+// Another program inserts the row in a transaction, for which an acquire waits. The holder is the label of the lock,
+// and the driver counts rows that were found and not changed. The other program has the lock.
+func TestKeyLockWhoseLabelIsAHolder(t *testing.T) {
+	t.Parallel()
+	ways := map[string]func(*sqllock.KeyLock, context.Context) (*recipes.Hold, error){
+		"TryAcquire": (*sqllock.KeyLock).TryAcquire, "Acquire": (*sqllock.KeyLock).Acquire,
+	}
+	for name, acquire := range ways {
+		t.Run(name, func(t *testing.T) {
+			one := serverOf(t, sqllock.MySQL).site(t)
+			one.mutexes(t)
+			lock := one.keyLockBy(t, "host-1", func(config *mysql.Config) { config.ClientFoundRows = true })
+			other := begin(t, one.db, sql.LevelReadCommitted)
+			_, err := other.Exec(
+				"INSERT INTO mutexes VALUES ('orders/7/items', 'host-1', CURRENT_TIMESTAMP + INTERVAL '1' HOUR)")
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), lease)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() {
+				_, err := acquire(lock, ctx)
+				ended <- err
+			}()
+			one.awaitRowLock(t)
+			require.NoError(t, other.Commit())
+			require.ErrorIs(t, <-ended, recipes.ErrNotAcquired)
+		})
+	}
 }
 
 // PostgreSQL has spaces at the end of a CHAR.
