@@ -59,7 +59,8 @@
 //
 // Where the data is in the same database, a transaction needs no lease: [Lock.InTx] acquires the lock
 // until the transaction ends. [Lock.Guard] has a transaction of a holder fail if the hold has been
-// lost. Neither needs a token in the data, and both are safe unless the last table below says otherwise.
+// lost. Neither needs a token in the data. Both depend on the isolation level, and on the order of calls: see the
+// last table below.
 // For data elsewhere in SQL, [Dialect.FencedUpdate] has the UPDATE that compares tokens, and
 // [CheckFenced] tells whether it was applied.
 //
@@ -114,8 +115,11 @@
 //
 //	event                                     what the lock does
 //	a pause, clocks that are set              nothing: what is not committed is not there
-//	the transaction has read before           Guard may fail, and InTx, too, in PostgreSQL; in MySQL the
-//	                                          transaction of InTx may read an old state: call them first
+//	the transaction has read before           Guard may fail; after InTx the transaction may read an old
+//	                                          state: call them first
+//	a lease ends without a release, while     in PostgreSQL a transaction at repeatable read or
+//	a guarded transaction is under way        serializable that calls InTx may read the state from before
+//	                                          the guarded one: see Lock.InTx
 //	InTx or Guard has failed                  the row may stay locked, also for the holder, until tx ends:
 //	                                          roll it back
 //	a rollback to a savepoint before them     the lock is free, or the hold not guarded, and tx goes on

@@ -23,9 +23,15 @@ var errNilTx = errors.New("the transaction is nil")
 //
 // Call it first in tx, before any read, so that tx sees what the transaction before it has written. With several
 // locks call it for all of them before any read. Otherwise tx may read a state from before it had the lock: at the
-// isolation level repeatable read, the default of MySQL, a transaction reads the state of its first read, and MySQL
-// does not notice that it is old. At the isolation levels repeatable read and serializable of PostgreSQL InTx may
-// fail because of another transaction, as any UPDATE. Then repeat the transaction.
+// isolation level repeatable read, the default of MySQL, and at serializable of PostgreSQL, a transaction reads the
+// state of its first read. MySQL does not notice that this state is old. Nor does PostgreSQL, if a lease has ended
+// without a release.
+//
+// At the isolation levels repeatable read and serializable of PostgreSQL InTx may fail because of another
+// transaction, as any UPDATE. Then repeat the transaction. There InTx does not notice a holder whose lease has ended
+// without a release, while its guarded transaction was under way. The row has not changed, so tx may read the state
+// from before that transaction, also if InTx is called first. Use read committed, the default of PostgreSQL, or make
+// all transactions that use the lock serializable: PostgreSQL refuses one of them.
 //
 // If the connection is cut, the database keeps the lock until it notices that: limit that time on the server,
 // for PostgreSQL with tcp_user_timeout and idle_in_transaction_session_timeout, for MySQL with wait_timeout.

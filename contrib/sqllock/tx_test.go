@@ -246,6 +246,64 @@ func TestGuard(t *testing.T) {
 	})
 }
 
+// The lease of a holder ends while its guarded transaction is under way. The next transaction waits for that one by
+// InTx, and reads what it has written, or fails. At repeatable read of PostgreSQL it may do neither.
+func TestInTxBehindAGuardedTransaction(t *testing.T) {
+	each(t, func(t *testing.T, s *server) {
+		for _, level := range []sql.IsolationLevel{
+			sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable,
+		} {
+			if s.dialect == sqllock.PostgreSQL && level == sql.LevelRepeatableRead {
+				continue
+			}
+			t.Run(level.String(), func(t *testing.T) {
+				one := s.site(t)
+				one.exec(t, "CREATE TABLE jobs (n int NOT NULL)")
+				a, wire := one.client(t, sqllock.WithTTL(time.Second))
+				b, _ := one.client(t)
+				first, second := lockOf(t, a, "lock"), lockOf(t, b, "lock")
+				hold := mustAcquire(t, first)
+				guarded := begin(t, one.db, level)
+				require.NoError(t, first.Guard(t.Context(), guarded, hold.Token()))
+				require.NoError(t, insertOnce(guarded))
+				wire.cut(true)
+				defer wire.cut(false)
+				<-hold.Done()
+				time.Sleep(time.Second / 5) // the lease has ended
+
+				tx := begin(t, one.db, level)
+				ended := make(chan error, 1)
+				go func() {
+					_, err := second.InTx(t.Context(), tx)
+					if err == nil {
+						err = insertOnce(tx)
+					}
+					if err == nil {
+						err = tx.Commit()
+					}
+					ended <- err
+				}()
+				one.awaitRowLock(t)
+				require.NoError(t, guarded.Commit())
+				if err := <-ended; err != nil {
+					require.Equal(t, sql.LevelSerializable, level, err)
+				}
+				require.Equal(t, 1, one.count(t, "jobs"))
+			})
+		}
+	})
+}
+
+// insertOnce inserts a row, unless the transaction reads one.
+func insertOnce(tx *sql.Tx) error {
+	var n int
+	if err := tx.QueryRow("SELECT COUNT(*) FROM jobs").Scan(&n); err != nil || n > 0 {
+		return err
+	}
+	_, err := tx.Exec("INSERT INTO jobs VALUES (1)")
+	return err
+}
+
 // A guard that has failed keeps no other holder from renewing and releasing, and no client from the lock.
 func TestGuardThatFailsLocksNothing(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
