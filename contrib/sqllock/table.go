@@ -99,7 +99,8 @@ func newRows(d *database, c *config) *rows {
 	}
 	if d.dialect == MySQL {
 		// A locking read of MySQL finds the row as it is, although the transaction reads an older state. The other
-		// read is of that state, and is first: if it finds no such row, nothing is locked.
+		// read is of that state, and is first: if it finds no such row, nothing is locked, except at serializable,
+		// where each read locks.
 		t.guardStatements = append([]statement{c.statement(guardText)}, t.guardStatements...)
 	}
 	return t

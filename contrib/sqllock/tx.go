@@ -25,7 +25,8 @@ var errNilTx = errors.New("the transaction is nil")
 // locks call it for all of them before any read. Otherwise tx may read a state from before it had the lock: at the
 // isolation level repeatable read, the default of MySQL, and at serializable of PostgreSQL, a transaction reads the
 // state of its first read. MySQL does not notice that this state is old. Nor does PostgreSQL, if a lease has ended
-// without a release.
+// without a release. Only MariaDB with innodb_snapshot_isolation, the default since 11.6, notices each change of the
+// row: InTx fails with error 1020, and tx is rolled back.
 //
 // At the isolation levels repeatable read and serializable of PostgreSQL InTx may fail because of another
 // transaction, as any UPDATE. Then repeat the transaction. There InTx does not notice a holder whose lease has ended
@@ -124,8 +125,11 @@ func (l *Lock) lockRow(ctx context.Context, tx *sql.Tx) (row, error) {
 // It fails with recipes.ErrNotHeld if the lock was released, or has been acquired since, or if tx reads a
 // state from before the lock was acquired. At the isolation levels repeatable read, which is the default of
 // MySQL, and serializable, a transaction reads the state of its first read, and Guard is a read. So acquire all
-// locks of tx before its first read, and call Guard first in tx. There PostgreSQL may all the same fail with 40001,
-// if Guard meets a renewal. Then repeat the transaction.
+// locks of tx before its first read, and call Guard first in tx.
+//
+// At these levels Guard may fail, too, if it meets a renewal, or if the lock was renewed or released since the first
+// read. PostgreSQL answers 40001. MariaDB with innodb_snapshot_isolation, the default since 11.6, answers with error
+// 1020, and rolls tx back. Then repeat the transaction.
 //
 // Guard waits for a renewal of the lease, and renewals wait for tx. So tx must be shorter than a third of the
 // lease. MySQL ends the wait after innodb_lock_wait_timeout. Then Guard fails with error 1205 of MySQL.
