@@ -30,6 +30,10 @@ var campaigns = []campaign{
 		says: "7 ensembles, 38 rounds, 15,652 grants, 28,065 additions to counters, 66,243 events of caches",
 	},
 	{
+		date: "2026-11-30", commit: "097a4d7", command: "make siege DURATION=30m SEED=615541346", faults: 504,
+		says: "6 ensembles, 47 rounds, 20,882 grants, 42,846 additions to counters, 183,256 events of caches",
+	},
+	{
 		date: "2026-11-28", commit: "9d24e22", command: "make swarm SEEDS=8800", seeds: 8_800,
 		says: "5,209,965 requests, 148,089 holds, 134,086 simulated faults",
 	},
@@ -68,6 +72,10 @@ var campaigns = []campaign{
 	{
 		date: "2026-11-29", commit: "9d2a3f1", command: "make swarm SEEDS=210800 FROM=823500", seeds: 210_800,
 		says: "127,523,425 requests, 3,602,420 holds, 3,233,682 simulated faults",
+	},
+	{
+		date: "2026-11-30", commit: "67c9073", command: "make swarm SEEDS=121000 FROM=1700000", seeds: 121_000,
+		says: "73,246,251 requests, 2,067,892 holds, 1,860,778 simulated faults",
 	},
 }
 
