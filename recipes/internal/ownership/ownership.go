@@ -221,12 +221,12 @@ func (o *ownership) endOwn(reason error) (wholes []*ownership) {
 // loseAll ends what has lost a part, and cleans up. There is nothing to report. If code of the program ends the
 // goroutine, the others end nevertheless.
 func loseAll(wholes []*ownership, reason error) {
-	if len(wholes) == 0 {
-		return
+	for _, whole := range slices.Backward(wholes) {
+		defer func() {
+			whole.end(reason)
+			whole.cleanUp()
+		}()
 	}
-	defer loseAll(wholes[1:], reason)
-	wholes[0].end(reason)
-	wholes[0].cleanUp()
 }
 
 // cleanUp cleans up after a loss, once. It waits for nothing.

@@ -77,18 +77,12 @@ func (p *parts) check() error {
 	return nil
 }
 
-// abandon releases the parts that are still held, in the background.
-func (p *parts) abandon(error) { abandonAll(p.holds) }
-
-// abandonAll releases holds in the background, the last first. If code of the program ends the goroutine, the
-// others are released nevertheless.
-func abandonAll(holds []*Hold) {
-	if len(holds) == 0 {
-		return
+// abandon releases the parts that are still held, in the background, the last first. If code of the program ends
+// the goroutine, the others are released nevertheless.
+func (p *parts) abandon(error) {
+	for _, h := range p.holds {
+		defer h.abandon()
 	}
-	last := len(holds) - 1
-	defer abandonAll(holds[:last])
-	holds[last].abandon()
 }
 
 func (h *Hold) abandon() {
@@ -119,7 +113,7 @@ func (p *parts) session() *framework.Session {
 // All holds with parts end first: the release of a part that is in two of them would end the other as lost.
 func startReleases(holds []*Hold, add func(leaf *Hold, wait func() error)) {
 	r := &releases{add: add}
-	defer func() { r.startAll(r.leaves) }()
+	defer r.startLeaves()
 	r.endWholes(holds)
 }
 
@@ -129,26 +123,24 @@ type releases struct {
 	leaves []*Hold // holds without parts, each once
 }
 
+// endWholes ends those of holds that have parts, the last first, and collects the leaves.
 func (r *releases) endWholes(holds []*Hold) {
-	if len(holds) == 0 {
-		return
-	}
-	last := len(holds) - 1
-	defer r.endWholes(holds[:last])
-	switch h := holds[last]; {
-	case len(h.owned.parts()) > 0:
-		r.start(h)
-	case !slices.Contains(r.leaves, h):
-		r.leaves = append(r.leaves, h)
+	for _, h := range holds {
+		defer func() {
+			switch {
+			case len(h.owned.parts()) > 0:
+				r.start(h)
+			case !slices.Contains(r.leaves, h):
+				r.leaves = append(r.leaves, h)
+			}
+		}()
 	}
 }
 
-func (r *releases) startAll(holds []*Hold) {
-	if len(holds) == 0 {
-		return
+func (r *releases) startLeaves() {
+	for _, h := range slices.Backward(r.leaves) {
+		defer r.start(h)
 	}
-	defer r.startAll(holds[1:])
-	r.start(holds[0])
 }
 
 func (r *releases) start(h *Hold) {
