@@ -12,7 +12,6 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
-	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/logfield"
 )
 
@@ -144,7 +143,7 @@ func (n *lateNodes) outlive() bool {
 
 func (l *late) startLocked(s *session) {
 	if !l.running && len(l.all) > 0 {
-		l.running = s.spawn(func() { l.cleanUp(s) })
+		l.running = s.spawn(func() { s.core.pending(func() { l.cleanUp(s) }) })
 	}
 }
 
@@ -153,16 +152,9 @@ func (l *late) startLocked(s *session) {
 // instant.
 const cleanupDelay = 73 * time.Millisecond
 
-// cleanUp measures lookForAll, which runs also if the metrics of the program end the goroutine.
-func (l *late) cleanUp(s *session) {
-	defer s.core.cfg.metrics.Add(metrics.PendingDeletions, -1, metrics.Labels{})
-	defer l.lookForAll(s)
-	s.core.cfg.metrics.Add(metrics.PendingDeletions, 1, metrics.Labels{})
-}
-
-// lookForAll looks for the nodes that are due until there are none. Without a connection it returns,
+// cleanUp looks for the nodes that are due until there are none. Without a connection it returns,
 // and the next connection starts it again.
-func (l *late) lookForAll(s *session) {
+func (l *late) cleanUp(s *session) {
 	sleep(cleanupDelay, s.done, s.core.ctx.Done())
 	if dropped := l.takeDropped(); dropped > 0 {
 		s.core.cfg.log.Warn("too many creates without an answer: the oldest are not looked for any more",

@@ -33,6 +33,14 @@ func (o ops) metrics() metrics.Metrics {
 	return o.core.cfg.metrics
 }
 
+// pending counts a pending deletion while it calls fn. It calls fn also if the metrics of the program end the
+// goroutine.
+func (c *core) pending(fn func()) {
+	defer c.cfg.metrics.Add(metrics.PendingDeletions, -1, metrics.Labels{})
+	defer fn()
+	c.cfg.metrics.Add(metrics.PendingDeletions, 1, metrics.Labels{})
+}
+
 // errExpired is the reason of the end of a session that a server has reported.
 var errExpired = fmt.Errorf("%w: the servers do not know it any more", ErrSessionLost)
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/framework/internal/znode"
-	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/internal/ctxerr"
 )
 
@@ -318,14 +317,12 @@ func (o ops) runInBackground(c call, step func(context.Context, *session) error)
 	spawned := o.core.spawn(func() {
 		err := c.failed(Unknown, errGoroutineEnded)
 		defer func() { result <- err }()
-		defer o.metrics().Add(metrics.PendingDeletions, -1, metrics.Labels{})
-		defer func() { // also if the metrics of the program end the goroutine
+		o.core.pending(func() {
 			_, err = run(context.Background(), task, c, func(ctx context.Context, s *session) (nothing, error) {
 				return nothing{}, step(ctx, s)
 			})
 			o.logFailure(c, err)
-		}()
-		o.metrics().Add(metrics.PendingDeletions, 1, metrics.Labels{})
+		})
 	})
 	if !spawned {
 		result <- c.failed(NotApplied, ErrClosed)
