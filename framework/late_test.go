@@ -666,31 +666,27 @@ func (c *endsAfterAList) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// endingMetrics end the goroutine that counts a pending deletion, once.
-type endingMetrics struct {
-	testzk.Metrics
-	counts       int64 // 1 at the begin of the deletion, -1 at its end
-	armed, ended atomic.Bool
-}
-
-func (m *endingMetrics) Add(i metrics.Instrument, n int64, l metrics.Labels) {
-	m.Metrics.Add(i, n, l)
-	if i == metrics.PendingDeletions && n == m.counts && m.armed.Load() && m.ended.CompareAndSwap(false, true) {
-		runtime.Goexit()
-	}
+// endingMetrics end the goroutine that counts a pending deletion, once they are armed, and then no more.
+func endingMetrics(counts int64) (m *testzk.Calling, armed *atomic.Bool) {
+	armed = new(atomic.Bool)
+	return testzk.NewCalling(metrics.PendingDeletions, counts, func() {
+		if armed.CompareAndSwap(true, false) {
+			runtime.Goexit()
+		}
+	}), armed
 }
 
 func TestMetricsDoNotEndTheSearchForLateNodes(t *testing.T) {
 	for _, counts := range []int64{1, -1} {
-		m := &endingMetrics{counts: counts}
+		m, armed := endingMetrics(counts)
 		runDetour(t, func(d *detour) {
 			d.follower.HoldRequests()
 			d.abandon(1, framework.Ephemeral())
 			d.toLeader()
-			m.armed.Store(true)
+			armed.Store(true)
 			d.toFollower()
 			require.Empty(d.t, d.nodes(), counts)
-			require.True(d.t, m.ended.Load())
+			require.False(d.t, armed.Load(), "nothing was counted")
 		}, framework.WithMetrics(m))
 	}
 }
@@ -699,18 +695,18 @@ func TestMetricsDoNotEndTheSearchForLateNodes(t *testing.T) {
 func TestMetricsDoNotEndTheDeletionOfANodeWithoutACaller(t *testing.T) {
 	for _, counts := range []int64{1, -1} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-			m := &endingMetrics{counts: counts}
+			m, armed := endingMetrics(counts)
 			dialer := framework.WithDialer(srv.Client("c").DialContext)
 			c := testzk.Connected(t, srv.MemAddr(), dialer, framework.WithMetrics(m))
 			require.NoError(t, c.CreateContainers(t.Context(), "/lock"))
-			m.armed.Store(true)
+			armed.Store(true)
 			srv.On(fault.Match{Op: fault.OpCreate, Client: "c", Times: 1}, fault.Delay(200*time.Millisecond))
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, err := c.Create(ctx, "/lock/n-", nil, lockNode...)
 			failed(t, err, framework.Unknown, context.DeadlineExceeded)
 			time.Sleep(10 * time.Second)
-			require.True(t, m.ended.Load())
+			require.False(t, armed.Load(), "nothing was counted")
 			left, err := srv.Children("/lock")
 			require.NoError(t, err)
 			require.Empty(t, left)
@@ -721,12 +717,12 @@ func TestMetricsDoNotEndTheDeletionOfANodeWithoutACaller(t *testing.T) {
 func TestMetricsDoNotEndTheDeletionOfANode(t *testing.T) {
 	for _, counts := range []int64{1, -1} {
 		sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-			m := &endingMetrics{counts: counts}
+			m, armed := endingMetrics(counts)
 			dialer := framework.WithDialer(srv.Client("c").DialContext)
 			s := session(t, testzk.Connected(t, srv.MemAddr(), dialer, framework.WithMetrics(m)))
 			node, err := s.Create(t.Context(), "/n", nil, framework.Ephemeral())
 			require.NoError(t, err)
-			m.armed.Store(true)
+			armed.Store(true)
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -734,7 +730,7 @@ func TestMetricsDoNotEndTheDeletionOfANode(t *testing.T) {
 			}()
 			<-done
 			time.Sleep(time.Second)
-			require.True(t, m.ended.Load())
+			require.False(t, armed.Load(), "nothing was counted")
 			require.NotContains(t, srv.Tree(), "ephemeral")
 		})
 	}

@@ -107,3 +107,32 @@ func (s series) String() string {
 	}
 	return s.instrument.Name() + "{" + strings.Join(parts, " ") + "}"
 }
+
+// Calling are Metrics that call a function, as code of a program that blocks or ends its goroutine.
+type Calling struct {
+	Metrics
+	instrument metrics.Instrument
+	n          int64
+	fn         func()
+}
+
+// NewCalling returns Calling that call fn whenever n is added to the instrument, or at each duration of it.
+func NewCalling(i metrics.Instrument, n int64, fn func()) *Calling {
+	return &Calling{instrument: i, n: n, fn: fn}
+}
+
+// Add adds n as Metrics do, and then calls the function.
+func (m *Calling) Add(i metrics.Instrument, n int64, l metrics.Labels) {
+	m.Metrics.Add(i, n, l)
+	if i == m.instrument && n == m.n {
+		m.fn()
+	}
+}
+
+// Record adds a duration as Metrics do, and then calls the function.
+func (m *Calling) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
+	m.Metrics.Record(i, d, l)
+	if i == m.instrument {
+		m.fn()
+	}
+}

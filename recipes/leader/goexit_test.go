@@ -19,7 +19,7 @@ import (
 func TestLatchWithAnEndedGoroutineCanBeClosed(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
 		var ended atomic.Bool
-		c := testzk.Connected(t, srv.MemAddr(), framework.WithMetrics(&measuring{ended: &ended, end: runtime.Goexit}),
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithMetrics(measuring(&ended, runtime.Goexit)),
 			framework.WithDialer(srv.Client("c").DialContext))
 		l, err := leader.NewLatch(c, "/latch")
 		require.NoError(t, err)

@@ -17,18 +17,13 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-// measuring calls end, once, on the goroutine that reports an acquire.
-type measuring struct {
-	testzk.Metrics
-	ended *atomic.Bool
-	end   func()
-}
-
-func (m *measuring) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
-	m.Metrics.Record(i, d, l)
-	if i == metrics.LockWait && m.ended.CompareAndSwap(false, true) {
-		m.end()
-	}
+// measuring returns metrics that call end, once, on the goroutine that reports an acquire.
+func measuring(ended *atomic.Bool, end func()) *testzk.Calling {
+	return testzk.NewCalling(metrics.LockWait, 0, func() {
+		if ended.CompareAndSwap(false, true) {
+			end()
+		}
+	})
 }
 
 // vacant leaves an election with a last leader that did not resign. So the next leader waits.
@@ -56,7 +51,7 @@ func requireVacant(t *testing.T, srv *zktest.Server) {
 func measured(t *testing.T, srv *zktest.Server, end func()) (c *framework.Client, ended *atomic.Bool) {
 	t.Helper()
 	ended = new(atomic.Bool)
-	return member(t, srv, "c", framework.WithMetrics(&measuring{ended: ended, end: end})), ended
+	return member(t, srv, "c", framework.WithMetrics(measuring(ended, end))), ended
 }
 
 func TestElectionWithAnEndedGoroutineLeavesNoNode(t *testing.T) {

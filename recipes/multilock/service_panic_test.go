@@ -24,33 +24,30 @@ import (
 // lossLogger calls end, once, when the loss of a hold is logged.
 func lossLogger(end func()) *zap.Logger {
 	core, _ := observer.New(zap.DebugLevel)
-	var ended atomic.Bool
+	end = once(end)
 	return zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-		if e.Message == "hold ended" && ended.CompareAndSwap(false, true) {
+		if e.Message == "hold ended" {
 			end()
 		}
 		return nil
 	}))
 }
 
-// reporting returns options that have end called, once, when the loss of a hold is logged or measured.
-func reporting(end func()) map[string]framework.Option {
-	return map[string]framework.Option{
-		"log": framework.WithLogger(lossLogger(end)), "metrics": framework.WithMetrics(&lossMetrics{end: end}),
+// once returns a function that calls end the first time. Later calls do not wait for the first one.
+func once(end func()) func() {
+	var called atomic.Bool
+	return func() {
+		if called.CompareAndSwap(false, true) {
+			end()
+		}
 	}
 }
 
-// lossMetrics call end when the loss of a hold is counted, once.
-type lossMetrics struct {
-	testzk.Metrics
-	end   func()
-	ended atomic.Bool
-}
-
-func (m *lossMetrics) Add(i metrics.Instrument, n int64, l metrics.Labels) {
-	m.Metrics.Add(i, n, l)
-	if i == metrics.LockLosses && m.ended.CompareAndSwap(false, true) {
-		m.end()
+// reporting returns options that have end called, once, when the loss of a hold is logged or measured.
+func reporting(end func()) map[string]framework.Option {
+	return map[string]framework.Option{
+		"log":     framework.WithLogger(lossLogger(end)),
+		"metrics": framework.WithMetrics(testzk.NewCalling(metrics.LockLosses, 1, once(end))),
 	}
 }
 

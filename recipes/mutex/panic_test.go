@@ -38,35 +38,13 @@ func (t *trap) spring() {
 	}
 }
 
-// trappedMetrics springs a trap at one instrument.
-type trappedMetrics struct {
-	testzk.Metrics
-	trap       *trap
-	instrument metrics.Instrument
-	n          int64
-}
-
-func (m *trappedMetrics) Add(i metrics.Instrument, n int64, l metrics.Labels) {
-	m.Metrics.Add(i, n, l)
-	if i == m.instrument && n == m.n {
-		m.trap.spring()
-	}
-}
-
-func (m *trappedMetrics) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
-	m.Metrics.Record(i, d, l)
-	if i == m.instrument {
-		m.trap.spring()
-	}
-}
-
 // traps are in code of the program that runs during an acquire, on the goroutine that acquires.
 var traps = map[string]func(t *trap) framework.Option{
 	"waiters": func(t *trap) framework.Option {
-		return framework.WithMetrics(&trappedMetrics{trap: t, instrument: metrics.LockWaiters, n: -1})
+		return framework.WithMetrics(testzk.NewCalling(metrics.LockWaiters, -1, t.spring))
 	},
 	"wait": func(t *trap) framework.Option {
-		return framework.WithMetrics(&trappedMetrics{trap: t, instrument: metrics.LockWait})
+		return framework.WithMetrics(testzk.NewCalling(metrics.LockWait, 0, t.spring))
 	},
 	"policy": func(t *trap) framework.Option {
 		return framework.WithRetry(func(int, time.Duration) (time.Duration, bool) {
@@ -165,7 +143,7 @@ func TestLockerWorksAfterTheProgramEndedACall(t *testing.T) {
 		traps := map[metrics.Instrument]*trap{metrics.LockWait: locking, metrics.LockHold: unlocking}
 		for instrument, trap := range traps {
 			c := testzk.Connected(t, srv.MemAddr(),
-				framework.WithMetrics(&trappedMetrics{trap: trap, instrument: instrument}),
+				framework.WithMetrics(testzk.NewCalling(instrument, 0, trap.spring)),
 				framework.WithDialer(srv.Client("c").DialContext))
 			l := newMutex(t, c, "/lock").Locker(t.Context())
 			trap.set.Store(true)
@@ -196,7 +174,7 @@ func TestNodeIsDeletedAlthoughMetricsEndItsFirstDeletion(t *testing.T) {
 							return framework.WithDialer(srv.Client(name).DialContext)
 						}
 						trap := &trap{goexit: goexit}
-						m := &trappedMetrics{trap: trap, instrument: metrics.PendingDeletions, n: n}
+						m := testzk.NewCalling(metrics.PendingDeletions, n, trap.spring)
 						c := testzk.Connected(t, srv.MemAddr(), dialer("c"), framework.WithMetrics(m))
 						other := testzk.Connected(t, srv.MemAddr(), dialer("other"))
 						call(&endedDeletion{t, srv, trap, newMutex(t, c, "/lock"), newMutex(t, other, "/lock")})

@@ -21,24 +21,13 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// springing calls spring when an acquire is measured.
-type springing struct {
-	testzk.Metrics
-	spring func()
-}
-
-func (m *springing) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
-	m.Metrics.Record(i, d, l)
-	if i == metrics.LockWait {
-		m.spring()
-	}
-}
-
 // The points of an acquire at which it calls code of the program.
 const granted, failed = "granted", "failed"
 
 var points = map[string]func(spring func()) framework.Option{
-	granted: func(spring func()) framework.Option { return framework.WithMetrics(&springing{spring: spring}) },
+	granted: func(spring func()) framework.Option {
+		return framework.WithMetrics(testzk.NewCalling(metrics.LockWait, 0, spring))
+	},
 	failed: func(spring func()) framework.Option {
 		return framework.WithRetry(func(int, time.Duration) (time.Duration, bool) {
 			spring()

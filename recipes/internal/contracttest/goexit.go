@@ -49,29 +49,8 @@ func (t *trap) spring() {
 	}
 }
 
-// trapped springs a trap in the calls of one instrument.
-type trapped struct {
-	testzk.Metrics
-	trap       *trap
-	instrument metrics.Instrument
-}
-
-func (m *trapped) Add(i metrics.Instrument, n int64, l metrics.Labels) {
-	m.Metrics.Add(i, n, l)
-	if i == m.instrument && n < 0 {
-		m.trap.spring()
-	}
-}
-
-func (m *trapped) Record(i metrics.Instrument, d time.Duration, l metrics.Labels) {
-	m.Metrics.Record(i, d, l)
-	if i == m.instrument {
-		m.trap.spring()
-	}
-}
-
 func measures(i metrics.Instrument) func(*trap) framework.Option {
-	return func(t *trap) framework.Option { return framework.WithMetrics(&trapped{trap: t, instrument: i}) }
+	return func(t *trap) framework.Option { return framework.WithMetrics(testzk.NewCalling(i, -1, t.spring)) }
 }
 
 // undisturbed has the traps that each acquire springs.
