@@ -59,10 +59,9 @@
 //
 // Where the data is in the same database, a transaction needs no lease: [Lock.InTx] acquires the lock
 // until the transaction ends. [Lock.Guard] has a transaction of a holder fail if the hold has been
-// lost. Neither needs a token in the data. Both depend on the isolation level, and on the order of calls: see the
-// last table below.
-// For data elsewhere in SQL, [Dialect.FencedUpdate] has the UPDATE that compares tokens, and
-// [CheckFenced] tells whether it was applied.
+// lost. Neither needs a token in the data. Both depend on the isolation level, and on the order of calls:
+// see the last table below. For data elsewhere in SQL, [Dialect.FencedUpdate] has the UPDATE that compares
+// tokens, and [CheckFenced] tells whether it was applied.
 //
 // # Promises
 //

@@ -85,10 +85,16 @@ func TestCloseDuringARelease(t *testing.T) {
 		require.ErrorIs(t, <-released, recipes.ErrReleasePending)
 		wire.cut(false)
 		require.NoError(t, <-closed)
-		var owner sql.NullString
-		require.NoError(t, one.db.QueryRow("SELECT owner FROM docent_locks").Scan(&owner))
-		require.False(t, owner.Valid, "the lock is still of %s", owner.String)
+		requireReleased(t, one.db)
 	})
+}
+
+// requireReleased requires that the only lock of a database has no owner.
+func requireReleased(t *testing.T, db *sql.DB) {
+	t.Helper()
+	var owner sql.NullString
+	require.NoError(t, db.QueryRow("SELECT owner FROM docent_locks").Scan(&owner))
+	require.False(t, owner.Valid, "the lock is still of %s", owner.String)
 }
 
 // The server has ended the idle connections of the pool, and then it limits how long the release may wait for a
@@ -108,9 +114,7 @@ func TestCloseAfterErrors(t *testing.T) {
 		require.NoError(t, lock.Guard(t.Context(), tx, hold.Token()))
 		time.AfterFunc(time.Second, func() { _ = tx.Commit() })
 		require.NoError(t, c.Close())
-		var owner sql.NullString
-		require.NoError(t, one.db.QueryRow("SELECT owner FROM docent_locks").Scan(&owner))
-		require.False(t, owner.Valid, "the lock is still of %s", owner.String)
+		requireReleased(t, one.db)
 	})
 }
 
