@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -93,6 +94,7 @@ func TestNoLockStaysHeldIfTheAcquireOfASequenceIsEnded(t *testing.T) {
 				})
 				last := &recordedLock{acquire: func(ctx context.Context) (*recipes.Hold, error) {
 					hold, err := newMutex(t, c, "/a").Acquire(ctx)
+					synctest.Wait()  // what watches the service has asked
 					ends.Store(true) // when the holds are checked
 					return hold, err
 				}}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -134,6 +135,7 @@ func TestServiceThatEndsAReleaseKeepsNoLock(t *testing.T) {
 					}
 				})
 				hold := acquire(t, combined(t, newMutex(t, connect("c"), "/a"), service))
+				synctest.Wait() // what watches the hold has asked, too
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
