@@ -3,7 +3,10 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -94,7 +97,7 @@ func (l *ledger) acknowledged(version int32) {
 	l.version = version
 }
 
-// errDifferent is an error of compare: the servers have different nodes.
+// errDifferent is an error of compare and mismatch.
 var errDifferent = errors.New("the servers have different nodes")
 
 // compare compares what the servers have below some paths, until it is the same or for a while. Only the
@@ -137,6 +140,17 @@ func (l *ledger) read(paths ...string) (map[string]int64, error) {
 		nodes[node] = found.stat.Mzxid
 	}
 	return nodes, err
+}
+
+// mismatch returns an error if a server has found, by a digest, that its nodes are not those of the leader.
+// It may have got the right ones since.
+func mismatch(writeLogs func(w io.Writer, lines int)) error {
+	var logs strings.Builder
+	writeLogs(&logs, math.MaxInt32)
+	if strings.Contains(logs.String(), "digest mismatch") {
+		return fmt.Errorf("%w: a digest does not match", errDifferent)
+	}
+	return nil
 }
 
 // losses returns what was lost.

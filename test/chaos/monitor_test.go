@@ -26,6 +26,7 @@ func (s *siege) monitor(over <-chan struct{}) {
 		}
 		_ = s.readTokens(time.Second) // not while there is no quorum
 		if err := errors.Join(s.gather(), s.checkTurns(false), s.lives(), s.ledgers.losses()); err != nil {
+			s.note("wrong: %v", err)
 			s.wrong = err
 			s.endFaults()
 			return

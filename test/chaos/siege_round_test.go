@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -32,11 +31,7 @@ func (s *siege) round(n int) {
 	close(over)
 	monitoring.Wait()
 	stop()
-	lost := s.ledgers.check(s.t)
-	if s.wrong != nil {
-		lost = errors.Join(lost, s.mismatches())
-	}
-	s.giveUpIfLost(lost)
+	s.giveUpIfLost(s.ledgers.check(s.t))
 	s.require(s.wrong)
 	repaired := time.Now()
 	s.progress()
@@ -85,7 +80,7 @@ func (s *siege) beginRound(n int) {
 func (s *siege) eventually(cond func() bool, why func() string) {
 	s.t.Helper()
 	eventually(s.t, cond, func() string {
-		s.giveUpIfLost(s.mismatches())
+		s.giveUpIfLost(mismatch(s.logs))
 		return why()
 	})
 }
@@ -109,14 +104,6 @@ func (s *siege) create(path string, data []byte) (zxid int64) {
 	return zxid
 }
 
-// mismatches returns an error if a server has found, by a digest, that its nodes are not those of the
-// leader.
-func (s *siege) mismatches() error {
-	var logs strings.Builder
-	s.ensemble.Logs(&logs, math.MaxInt32)
-	return errorUnless(!strings.Contains(logs.String(), "digest mismatch"), "a digest does not match")
-}
-
 // giveUpIfLost ends this part of the siege if the servers have lost transactions. Whatever is wrong then
 // shows nothing of docent. The siege goes on with other servers.
 func (s *siege) giveUpIfLost(lost error) {
@@ -124,19 +111,21 @@ func (s *siege) giveUpIfLost(lost error) {
 	if lost == nil {
 		return
 	}
-	s.note("wrong: %v", s.wrong)
 	s.note("the servers have lost transactions, or one of them has: %v", lost)
 	s.total.set(func() { s.total.givenUp++ })
 	s.t.SkipNow()
 }
 
-// require ends the siege if something is wrong.
+// require ends the siege if something is wrong, or gives the ensemble up if a server has other nodes than
+// the leader.
 func (s *siege) require(err error) {
 	s.t.Helper()
-	if err != nil {
-		s.note("wrong: %v", err)
-		s.t.Fatal(err)
+	if err == nil {
+		return
 	}
+	s.note("wrong: %v", err)
+	s.giveUpIfLost(mismatch(s.logs))
+	s.t.Fatal(err)
 }
 
 // progress waits until all kinds of grants have come in this round.
@@ -238,7 +227,7 @@ func (s *siege) follow() {
 		s.followers.keepLatest()
 		return "what is followed or kept is not as on the servers:\n" + diff
 	})
-	require.NoError(s.t, s.followers.prove())
+	s.require(s.followers.prove())
 }
 
 // repair ends what is left of the faults.

@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -113,10 +115,11 @@ type siege struct {
 	deck      []int // the faults that have not come yet, by their places
 	servers   *network
 	ensemble  *ensemble.Ensemble
-	disks     *disks          // nil: the servers do not wait for their disks
-	targets   map[int]*target // by the number of the server
-	workers   []*siegeProcess // that contend for locks
-	keepers   []*siegeProcess // that do not
+	logs      func(w io.Writer, lines int) // of the ensemble
+	disks     *disks                       // nil: the servers do not wait for their disks
+	targets   map[int]*target              // by the number of the server
+	workers   []*siegeProcess              // that contend for locks
+	keepers   []*siegeProcess              // that do not
 	followers *followers
 	writer    *writer
 	limit     *movingLimit
@@ -213,7 +216,24 @@ func (s *siege) startServers(seed uint64, servers int) {
 	s.note("seed %d: %d servers, syncLimit %d, snapCount %d, they wait for their disks: %t",
 		seed, servers, syncLimit, snapCount, waits)
 	s.ensemble = ensemble.Start(s.t, servers, opts...)
+	s.logs = s.ensemble.Logs
 	s.t.Cleanup(s.keepLogs)
+}
+
+// What a siege finds wrong shows nothing of docent if a server has found that its nodes are not those of the
+// leader.
+func TestSiegeGivesUpServersWithDifferentNodes(t *testing.T) {
+	total := newTotals()
+	gaveUp := t.Run("given up", func(t *testing.T) {
+		s := &siege{t: t, record: newRecorder(t), total: total, logs: func(w io.Writer, _ int) {
+			_, _ = io.WriteString(w, "ERROR DataTree - First digest mismatch on txn: 144119257061588992,569\n")
+		}}
+		s.require(nil)
+		s.require(errors.New("transaction 0x500000089 was shown before"))
+		t.Error("the siege goes on")
+	})
+	require.True(t, gaveUp)
+	require.Equal(t, 1, total.givenUp)
 }
 
 // observe returns a connection of the driver that does not log the faults that it meets.
