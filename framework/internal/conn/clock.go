@@ -16,13 +16,9 @@ type Stamp struct {
 // Now returns the current moment.
 func Now() Stamp {
 	pretended := time.Duration(pretendedSuspension.Load())
-	now := time.Now()
-	suspended, known := suspensions.until(now)
-	if !known {
-		suspended = suspensions.read(now)
-		now = time.Now() // later than suspended: a pause in between only makes Elapsed larger
-	}
-	return Stamp{at: now, suspended: suspended + pretended}
+	now := suspensions.now()
+	now.suspended += pretended
+	return now
 }
 
 // Elapsed returns the time since s, suspensions included.

@@ -12,9 +12,12 @@ const (
 	clockBoottime  = 7 // runs while the machine is suspended
 )
 
-// suspendedSinceBoot returns how long the machine has been suspended since its boot: the difference
-// of the two clocks. If the process was paused between the readings, it reads them again.
-func suspendedSinceBoot() time.Duration {
+// suspendedSinceBoot returns how long the machine has been suspended since its boot.
+func suspendedSinceBoot() time.Duration { return difference(reading) }
+
+// difference returns the difference of the two clocks. If the process was paused between the readings, it
+// reads them again.
+func difference(reading func(clock uintptr) (at time.Duration, known bool)) time.Duration {
 	for {
 		before, known := reading(clockBoottime)
 		awake, _ := reading(clockMonotonic)

@@ -64,12 +64,16 @@ func TestContactIsAtMostOneHeartbeatAfterTheLastReportBeforeAGap(t *testing.T) {
 func TestContactNeverGoesBack(t *testing.T) {
 	c := contactAfter([2]time.Duration{4, 4}, [2]time.Duration{8, 8}, [2]time.Duration{6, 9}, [2]time.Duration{1, 9})
 	require.EqualValues(t, 8, c.proven())
+	c.add(at(10*time.Second), at(10*time.Second))
+	require.EqualValues(t, 8, c.proven(), "the request of 8 s may not have been reported before that of 10 s")
 }
 
 func TestConfirmedConnectionCountsFromItsConnectRequest(t *testing.T) {
-	c := contactAfter([2]time.Duration{4, 4})
+	c := contactAfter([2]time.Duration{4, 4}, [2]time.Duration{15, 15})
+	require.False(t, c.even)
 	c.restart(at(15 * time.Second))
 	require.EqualValues(t, 15, c.proven())
+	require.True(t, c.even)
 	c.add(at(16*time.Second), at(16*time.Second))
 	require.EqualValues(t, 16, c.proven())
 }
@@ -86,6 +90,7 @@ func TestShortestTimeoutOfAServerNeedsRepliesFurtherApart(t *testing.T) {
 	c := &contact{}
 	c.setTimeouts(20*time.Second, 24*time.Second)
 	c.restart(at(0))
+	require.False(t, c.even)
 	for s := range time.Duration(12) {
 		c.add(at(4*s*time.Second), at(4*s*time.Second))
 	}

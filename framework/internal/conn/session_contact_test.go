@@ -219,4 +219,6 @@ func TestElapsedCountsSuspensions(t *testing.T) {
 	require.GreaterOrEqual(t, Now().Since(before), time.Hour)
 	require.True(t, Now().After(before))
 	require.Less(t, Now().Elapsed(), time.Hour)
+	now := Now()
+	require.False(t, now.After(now))
 }

@@ -30,6 +30,17 @@ type suspensionReading struct {
 // one after the other.
 const suspensionNoise = 5 * time.Millisecond
 
+// now returns the current moment.
+func (c *suspensionClock) now() Stamp {
+	now := time.Now()
+	suspended, known := c.until(now)
+	if !known {
+		suspended = c.read(now)
+		now = time.Now() // later than suspended: a pause in between only makes Elapsed larger
+	}
+	return Stamp{at: now, suspended: suspended}
+}
+
 // until returns for how long the machine had been suspended until now, if the last reading says it.
 // now must have been read from the clock.
 func (c *suspensionClock) until(now time.Time) (total time.Duration, known bool) {
