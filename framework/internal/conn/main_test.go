@@ -220,6 +220,9 @@ type client struct {
 	*Conn
 	logs   *observer.ObservedLogs
 	manual bool // the test calls Admit
+	// pause is how long the goroutine that reads stands still with each event, as one does whose process is
+	// paused.
+	pause time.Duration
 
 	mu           sync.Mutex
 	connected    int
@@ -288,6 +291,7 @@ func (c *client) Ended(reason error) {
 }
 
 func (c *client) Event(e zk.Event, _ int64) {
+	time.Sleep(c.pause)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events = append(c.events, e)

@@ -113,15 +113,6 @@ func TestHeartbeatsKeepAnIdleConnection(t *testing.T) {
 	})
 }
 
-// pausing is a client whose goroutine that reads stands still with each event, as one does whose
-// process is paused.
-type pausing struct {
-	*client
-	pause time.Duration
-}
-
-func (p pausing) Event(zk.Event, int64) { time.Sleep(p.pause) }
-
 func TestReplyThatArrivesDuringAPauseOfTheClientIsNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 6 * time.Second
@@ -135,9 +126,8 @@ func TestReplyThatArrivesDuringAPauseOfTheClientIsNotLate(t *testing.T) {
 				p.answer(f, 1)
 			}
 		})
-		c := connect(t, Config{SessionTimeout: timeout, Dial: dial}, "a:1", "b:1")
+		c := start(t, &client{pause: timeout / 4}, Config{SessionTimeout: timeout, Dial: dial}, "a:1", "b:1")
 		c.awaitSession(t, 7)
-		c.Conn.cfg.Handler = pausing{c, timeout / 4}
 		require.NoError(t, await(t, asked(c, Get("/a", true))).Err())
 		require.Equal(t, 1, s.accepted())
 	})

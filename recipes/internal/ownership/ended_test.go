@@ -352,6 +352,7 @@ func TestPartWhoseSessionEndsWhileItIsReleasedTellsItsHandoff(t *testing.T) {
 		part, other := (&lent{}).hold(nil), lost.hold(nil)
 		handoff := &ends{}
 		part.SetHandoff(handoff)
+		synctest.Wait() // what watches it has read its resource
 		part.owned.resource = &endingBackground{resource: part.owned.resource}
 		whole := Combine(nil, part, other)
 		close(lost.lost)
