@@ -133,10 +133,16 @@ func (s *service) client(t testing.TB) locktest.Client {
 	}}
 }
 
-func (s *service) waiters(testing.TB) int {
+// waiters returns how many have found that the lock is held.
+func (s *service) waiters(testing.TB) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.queue)
+	for _, w := range s.queue {
+		if w.waits {
+			n++
+		}
+	}
+	return n
 }
 
 // tryLocked grants a lease if the lock is free, and there is nothing before w.
