@@ -67,9 +67,7 @@ func (c *Conn) handshake(ctx context.Context, server string) (*link, error) {
 	asked := connectRequest{zxid: c.lastZxid(), timeout: c.cfg.SessionTimeout, session: c.Info()}
 	sent := Now()
 	granted, err := requestSession(socket, deadline, asked)
-	if !stop() && err == nil {
-		err = net.ErrClosed // ctx ended just after the reply
-	}
+	stop() // if ctx has ended just after the reply, the socket is closed, and so the link ends
 	switch {
 	case err != nil:
 		socket.Close()

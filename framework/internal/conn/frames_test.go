@@ -147,3 +147,19 @@ func FuzzRepliesInPiecesOfAnySize(f *testing.F) {
 		}
 	})
 }
+
+// A read, and what a follower or the leader refuses by itself, is no transaction.
+func TestAnswersThatAreTransactions(t *testing.T) {
+	const ok, noNode, badArguments, sessionMoved = 0, -101, -8, -118
+	for _, row := range []struct {
+		op, code    int32
+		transaction bool
+	}{
+		{opSetData, ok, true}, {opSetData, noNode, true},
+		{opSetData, badArguments, false}, {opSetData, sessionMoved, false},
+		{opMulti, ok, true}, {opMulti, noNode, true},
+		{opGetData, ok, false}, {opGetData, noNode, false}, {opSync, ok, false},
+	} {
+		require.Equal(t, row.transaction, throughQuorum(row.op, row.code), "operation %d, code %d", row.op, row.code)
+	}
+}
