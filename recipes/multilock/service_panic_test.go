@@ -152,31 +152,6 @@ func TestServiceThatEndsAReleaseKeepsNoLock(t *testing.T) {
 	}
 }
 
-// The code of a service ends the goroutine that releases the parts of a lost hold.
-func TestServiceThatEndsTheCleanupKeepsNoLock(t *testing.T) {
-	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
-		var armed atomic.Bool
-		service := valid(func(h *recipes.ForeignHold) {
-			h.Go = func(fn func()) bool {
-				if armed.CompareAndSwap(true, false) {
-					runtime.Goexit()
-				}
-				go fn()
-				return true
-			}
-		})
-		c := connect("c")
-		hold := acquire(t, combined(t, newMutex(t, c, "/a"), service, newMutex(t, c, "/b")))
-		armed.Store(true)
-		require.NoError(t, srv.Delete(hold.Paths()[1]))
-		time.Sleep(time.Second)
-		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
-		require.False(t, armed.Load())
-		require.NotContains(t, srv.Tree(), "ephemeral")
-		time.Sleep(time.Minute) // the lock of the service ends by its time limit
-	})
-}
-
 // A hold that was released does not ask the service any more: its lease may be gone.
 func TestReleasedHoldDoesNotAskTheService(t *testing.T) {
 	simulated(t, func(t *testing.T, _ *zktest.Server, connect connector) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,7 +38,7 @@ func NewForeign(e Foreign) *Hold {
 	x := &foreign{e, make(chan struct{})}
 	o := newOwnership(x)
 	h := o.newHoldLocked()
-	if !x.Go(func() { x.monitor(o) }) {
+	if !x.background(func() { x.monitor(o) }) {
 		x.Closed = signal.Closed // perhaps it is closed a moment later
 		o.lose(x.check())
 	}
@@ -77,7 +78,27 @@ func (x *foreign) stopLocked()                 { close(x.stopped) }
 
 func (x *foreign) validUntil() time.Time { return x.Until() }
 
-func (x *foreign) background(fn func()) bool { return x.Go(fn) }
+// background calls Go in a goroutine of its own. If Go ends that, fn is called in another one.
+func (x *foreign) background(fn func()) bool {
+	var called atomic.Bool
+	once := func() {
+		if called.CompareAndSwap(false, true) {
+			fn()
+		}
+	}
+	result := make(chan bool, 1)
+	go func() {
+		begun, ended := true, true
+		defer func() {
+			if ended {
+				go once()
+			}
+			result <- begun
+		}()
+		begun, ended = x.Go(once), false
+	}()
+	return <-result
+}
 
 // left returns how much time there is until then, by the clock that says less: the monotonic one
 // may stop while a machine is suspended, and the wall clock may be set.
@@ -111,7 +132,7 @@ func (x *foreign) lost() error {
 
 // abandon releases what the other service may still leave to its holder, in the background.
 func (x *foreign) abandon(error) {
-	x.Go(func() {
+	x.background(func() {
 		if err := x.release(); err != nil {
 			x.logger().Warn("a lost lock of another service could not be released: it ends by its time limit",
 				zap.Error(err))

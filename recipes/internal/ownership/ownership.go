@@ -246,10 +246,11 @@ func (o *ownership) callOnce(fn *func()) {
 }
 
 // finish releases the resource after the last hold.
-func (o *ownership) finish(measured func(error)) error {
+func (o *ownership) finish(measured func(error)) (err error) {
 	defer o.notifyEnded()
-	err := o.release()
-	measured(err)
+	err = errReleaseEnded
+	defer func() { measured(err) }()
+	err = o.release()
 	return err
 }
 
