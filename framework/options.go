@@ -199,8 +199,9 @@ func namespacePath(name string) (string, error) {
 // A goroutine of the client writes the entries, in order, so that a log that blocks delays nothing. Up to
 // 16,384 entries wait for it. Further ones are dropped, and an entry says how many. Close waits at most one
 // second for the log. A panic of the logger is printed to standard error. Errors of the program that are
-// logged, such as that of a leader function, must not change. Only for entries at Debug does the client ask
-// for the level directly: Enabled must not wait.
+// logged, such as that of a leader function, must not change. What the client asks directly must not wait: for
+// an entry at Debug whether it is enabled, and for any entry the level of zap.AddStacktrace and the clock of
+// zap.WithClock.
 func WithLogger(l *zap.Logger) Option {
 	return func(c *config) error {
 		if l == nil {

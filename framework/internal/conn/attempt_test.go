@@ -22,16 +22,16 @@ func TestTimeOfAnAttemptToConnect(t *testing.T) {
 		round   int
 		want    time.Duration
 	}{
-		"no session, one server":            {servers: 1, want: 20 * time.Second},
-		"no session, several servers":       {servers: 4, want: 20 * time.Second},
-		"no session, a short limit":         {servers: 4, limit: time.Second, want: time.Second},
-		"one server":                        {servers: 1, granted: granted, want: 8 * time.Second},
-		"several servers":                   {servers: 3, granted: granted, want: 2 * time.Second},
-		"several servers, a short limit":    {servers: 3, granted: granted, limit: time.Second, want: time.Second},
-		"several servers, a short timeout":  {servers: 3, granted: 3 * time.Second, want: minAttemptTimeout},
-		"several servers, a slow network":   {servers: 3, granted: granted, took: 3 * time.Second, want: 6 * time.Second},
-		"several servers, a slower network": {servers: 3, granted: granted, took: 5 * time.Second, want: 8 * time.Second},
-		"several servers, the second round": {servers: 3, granted: granted, round: 1, want: 8 * time.Second},
+		"no session, one server":      {servers: 1, want: 20 * time.Second},
+		"no session, several servers": {servers: 4, want: 20 * time.Second},
+		"no session, a short limit":   {servers: 4, limit: time.Second, want: time.Second},
+		"one server":                  {servers: 1, granted: granted, want: 8 * time.Second},
+		"several servers":             {servers: 3, granted: granted, want: 2 * time.Second},
+		"several, short limit":        {servers: 3, granted: granted, limit: time.Second, want: time.Second},
+		"several, short timeout":      {servers: 3, granted: 3 * time.Second, want: minAttemptTimeout},
+		"several, slow network":       {servers: 3, granted: granted, took: 3 * time.Second, want: 6 * time.Second},
+		"several, slower network":     {servers: 3, granted: granted, took: 5 * time.Second, want: 8 * time.Second},
+		"several, the second round":   {servers: 3, granted: granted, round: 1, want: 8 * time.Second},
 	} {
 		var servers []string
 		for n := range row.servers {

@@ -170,7 +170,21 @@ func (c core) Enabled(l zapcore.Level) bool { return l > zapcore.DebugLevel || c
 // With implements zapcore.Core.
 func (c core) With(fields []zapcore.Field) zapcore.Core {
 	fields = slices.Clone(fields)
-	return core{c.queue, c.level, sync.OnceValue(func() zapcore.Core { return c.program().With(fields) })}
+	return core{c.queue, c.level, kept(func() zapcore.Core { return c.program().With(fields) })}
+}
+
+// kept returns a function that calls derive until it has returned once, and then returns its result.
+func kept(derive func() zapcore.Core) func() zapcore.Core {
+	var mu sync.Mutex
+	var derived zapcore.Core
+	return func() zapcore.Core {
+		mu.Lock()
+		defer mu.Unlock()
+		if derived == nil {
+			derived = derive()
+		}
+		return derived
+	}
 }
 
 // Check implements zapcore.Core.

@@ -246,3 +246,36 @@ func TestLogIsSafeForConcurrentUse(t *testing.T) {
 	q.Close(time.Minute)
 	require.Equal(t, 4000, logs.Len())
 }
+
+// endingWith is a core of which With calls a function.
+type endingWith struct {
+	zapcore.Core
+	end func()
+}
+
+func (c endingWith) With(fields []zapcore.Field) zapcore.Core {
+	c.end()
+	return c.Core.With(fields)
+}
+
+func TestFieldsThatFailOnceAreAddedAtTheNextEntry(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("end") }, "goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			var q Queue
+			calls := 0
+			inner, logs := observer.New(zap.InfoLevel)
+			log := q.Logger(zap.New(endingWith{inner, func() {
+				if calls++; calls == 1 {
+					end()
+				}
+			}})).With(zap.Int("a", 1))
+			for _, message := range []string{"lost", "second", "last"} {
+				log.Info(message)
+			}
+			q.Close(time.Minute)
+			require.Equal(t, []string{"second", "last"}, messages(logs))
+			require.Equal(t, 2, logs.FilterField(zap.Int("a", 1)).Len())
+			require.Equal(t, 2, calls)
+		})
+	}
+}
