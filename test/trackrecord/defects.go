@@ -548,6 +548,18 @@ var defects = []defect{
 		says: "hangs",
 	},
 	{
+		name: "fields-that-fail-once", found: attacked, commit: "5636e7a",
+		text:   "A log that failed once while it added the fields of a recipe lost all further entries of that recipe.",
+		folder: "framework/internal/logqueue", tests: "^TestFieldsThatFailOnceAreAddedAtTheNextEntry$",
+		says: "Not equal",
+	},
+	{
+		name: "go-of-a-service", found: attacked, commit: "11efe6a",
+		text:   "A service that ended the goroutine in which a lock was released kept the node of that lock.",
+		folder: "recipes/multilock", tests: "^TestServiceThatEndsAGoroutineKeepsNoReleasedPart$",
+		says: "Goexit",
+	},
+	{
 		name: "release-that-is-not-finished", found: attacked, commit: "6a6534e",
 		text: "The release of a part whose session ended in between was not finished. A lock with hand-off " +
 			"then waited for its node for ever.",
