@@ -77,6 +77,10 @@ var campaigns = []campaign{
 		date: "2026-11-30", commit: "67c9073", command: "make swarm SEEDS=121000 FROM=1700000", seeds: 121_000,
 		says: "73,246,251 requests, 2,067,892 holds, 1,860,778 simulated faults",
 	},
+	{
+		date: "2026-11-30", commit: "e8df33a", command: "make swarm SEEDS=442400 FROM=1830000", seeds: 442_400,
+		says: "267,441,769 requests, 7,534,911 holds, 6,804,412 simulated faults",
+	},
 }
 
 const campaignText = `
