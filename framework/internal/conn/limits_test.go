@@ -176,3 +176,10 @@ func TestAnswersThatCount(t *testing.T) {
 		require.Equal(t, row.counts, proven(c) == sent, name)
 	}
 }
+
+func TestTogetherWithoutAConnection(t *testing.T) {
+	c := unstarted("a:1")
+	var lost error
+	c.Together(func() { c.Ask(Sync("/"), func(r Reply) { lost = r.Err() }) })
+	require.ErrorIs(t, lost, zk.ErrNoServer)
+}

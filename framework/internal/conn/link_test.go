@@ -1,0 +1,116 @@
+package conn
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// recording is a connection that records what a link does with it.
+type recording struct {
+	pieces
+	written  int // bytes
+	deadline time.Time
+}
+
+func (r *recording) Write(b []byte) (int, error) {
+	r.written += len(b)
+	return len(b), nil
+}
+
+func (r *recording) SetReadDeadline(t time.Time) error {
+	r.deadline = t
+	return nil
+}
+
+// recorded returns a link on a connection with a buffer. No goroutine writes in the background.
+func recorded() (*link, *recording) {
+	r, c := &recording{}, unstarted("a:1", "b:1")
+	c.info.Timeout = time.Minute
+	l := newLink(r, c, "a:1", 0)
+	l.out.buffered = true
+	return l, r
+}
+
+// sized returns a request with a frame of so many bytes.
+func sized(bytes int) Request {
+	empty := SetData("/a", nil, -1)
+	return SetData("/a", make([]byte, bytes-len(empty.frame)), -1)
+}
+
+func TestSmallRequestOfAnIdleLinkIsWrittenAtOnce(t *testing.T) {
+	for _, size := range []int{100, smallFrame} {
+		l, r := recorded()
+		require.True(t, l.admit(nil))
+		require.True(t, l.ask(sized(size), func(Reply) {}))
+		require.Equal(t, size, r.written)
+		require.True(t, l.ask(sized(size), func(Reply) {}))
+		require.Equal(t, size, r.written, "behind a request that waits, others may follow")
+		<-l.out.wake
+	}
+	l, r := recorded()
+	require.True(t, l.admit(nil))
+	require.True(t, l.ask(sized(smallFrame+1), func(Reply) {}))
+	require.Zero(t, r.written, "the socket may not take it at once")
+	<-l.out.wake
+}
+
+func TestFirstRequestThatWaitsLimitsTheReadUnderWay(t *testing.T) {
+	l, r := recorded()
+	l.lastRead = time.Now().Add(-time.Hour)
+	require.True(t, l.admit(nil))
+	require.True(t, l.ask(Sync("/"), func(Reply) {}))
+	_, limit := l.owner.limits()
+	require.Equal(t, l.lastRead.Add(time.Minute*2/3), r.deadline, "the silence ends before the reply is due")
+	l, r = recorded()
+	require.True(t, l.admit(nil))
+	require.True(t, l.ask(Sync("/"), func(Reply) {}))
+	require.Equal(t, l.waiting[0].sent.Time().Add(limit), r.deadline)
+	first := r.deadline
+	require.True(t, l.ask(Sync("/"), func(Reply) {}))
+	require.Equal(t, first, r.deadline)
+}
+
+func TestClosedLinkTakesNoRequests(t *testing.T) {
+	l, r := recorded()
+	require.NoError(t, l.Close())
+	var sent, first error
+	l.send(Sync("/"), func(r Reply) { sent = r.Err() })
+	require.ErrorIs(t, sent, zk.ErrConnectionClosed)
+	require.False(t, l.ask(Sync("/"), func(Reply) { t.Error("it was not sent") }))
+	l.owner.link = l
+	l.owner.Admit(Sync("/").Then(func(r Reply) { first = r.Err() }))
+	require.ErrorIs(t, first, zk.ErrNoServer)
+	require.False(t, l.owner.Admitted())
+	require.Zero(t, r.written)
+}
+
+func TestEndOfASessionIsAskedForOnceOnALink(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	l, _ := recorded()
+	require.False(t, l.end(ended), "not confirmed")
+	<-l.out.wake
+	asked := l.out.size()
+	require.Equal(t, len(closeSession), asked)
+	close(l.endConfirmed)
+	require.False(t, l.end(t.Context()), "another call asks for it")
+	require.Equal(t, asked, l.out.size())
+}
+
+// The reader closes the link right after the confirmation.
+func TestConfirmationCountsOnAClosedLink(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 { // a select picks one of several ready channels at random
+		for _, ctx := range []context.Context{t.Context(), ended} {
+			l, _ := recorded()
+			close(l.endConfirmed)
+			require.NoError(t, l.Close())
+			require.True(t, l.end(ctx))
+		}
+	}
+}
