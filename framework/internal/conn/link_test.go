@@ -2,6 +2,8 @@ package conn
 
 import (
 	"context"
+	"io"
+	"os"
 	"testing"
 	"time"
 
@@ -113,4 +115,22 @@ func TestConfirmationCountsOnAClosedLink(t *testing.T) {
 			require.True(t, l.end(ctx))
 		}
 	}
+}
+
+func TestOnlyAReplyThatIsDueIsOverdue(t *testing.T) {
+	l, _ := recorded()
+	require.False(t, l.replyOverdue(os.ErrDeadlineExceeded), "no request waits: the server is silent")
+	require.True(t, l.admit(nil))
+	require.True(t, l.ask(Sync("/"), func(Reply) {}))
+	require.True(t, l.replyOverdue(os.ErrDeadlineExceeded))
+	require.False(t, l.replyOverdue(io.EOF))
+	l.owner.tolerateSlow = true
+	require.False(t, l.replyOverdue(os.ErrDeadlineExceeded), "there is no limit for replies")
+}
+
+func TestLargeOrLaterRequestIsWrittenInTheBackground(t *testing.T) {
+	l, r := recorded()
+	l.start(false)
+	require.Len(t, l.out.wake, 1, "the caller does not write")
+	require.Zero(t, r.written)
 }
