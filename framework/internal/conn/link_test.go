@@ -134,3 +134,44 @@ func TestLargeOrLaterRequestIsWrittenInTheBackground(t *testing.T) {
 	require.Len(t, l.out.wake, 1, "the caller does not write")
 	require.Zero(t, r.written)
 }
+
+func TestRequestsTogetherAreWrittenAtOnceIfTheyAreSmall(t *testing.T) {
+	for _, size := range []int{100, smallFrame / 2} {
+		l, r := recorded()
+		require.True(t, l.admit(nil))
+		l.owner.link = l
+		pair := func() {
+			for range 2 {
+				l.owner.Ask(sized(size), func(Reply) {})
+			}
+			require.Zero(t, r.written%(2*size), "a request is written alone")
+		}
+		l.owner.Together(pair)
+		require.Equal(t, 2*size, r.written)
+		l.owner.Together(pair)
+		require.Equal(t, 2*size, r.written, "behind a request that waits, others may follow")
+		<-l.out.wake
+	}
+	l, r := recorded()
+	require.True(t, l.admit(nil))
+	l.owner.link = l
+	l.owner.Together(func() {
+		for range 2 {
+			l.owner.Ask(sized(smallFrame/2+1), func(Reply) {})
+		}
+	})
+	require.Zero(t, r.written, "the socket may not take them at once")
+	<-l.out.wake
+}
+
+func TestFlushWritesAllOrNothing(t *testing.T) {
+	l, r := recorded()
+	require.True(t, l.out.put(make([]byte, smallFrame+1)))
+	require.False(t, l.flush(smallFrame), "it is larger than what may be written here")
+	require.Zero(t, r.written)
+	require.True(t, l.flush(smallFrame+1))
+	require.Equal(t, smallFrame+1, r.written)
+	require.True(t, l.out.delay())
+	require.True(t, l.flush(smallFrame), "nothing remains")
+	require.True(t, l.out.put(nil), "the next caller must start")
+}
