@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -239,12 +240,18 @@ func (c *Client) retry(ctx context.Context, limit time.Duration, fn func(ctx con
 }
 
 // refusesConnections reports whether a driver could not connect, because no server is there. A Unix socket
-// is missing then.
+// is missing then. A driver that has tried several hosts joins their errors.
 func refusesConnections(err error) bool {
-	var failed *net.OpError
-	var answer interface{ SQLState() string } // of another host
-	return errors.As(err, &failed) && failed.Op == "dial" && !errors.As(err, &answer) &&
-		(errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist))
+	switch err := err.(type) {
+	case *net.OpError:
+		return err.Op == "dial" && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist))
+	case interface{ Unwrap() []error }:
+		all := err.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !refusesConnections(err) })
+	case interface{ Unwrap() error }:
+		return refusesConnections(err.Unwrap())
+	}
+	return false
 }
 
 // call makes one request. When the client is closed, it may take no longer than any other.
