@@ -31,7 +31,8 @@ func TestCloseDuringAPromotion(t *testing.T) {
 			require.NoError(t, err)
 			db := sql.OpenDB(stdlib.GetConnector(*config))
 			defer db.Close()
-			db.SetMaxIdleConns(-1)                              // each statement has a new connection, as after the end of the old primary
+			// Each statement has a new connection, as after the end of the old primary.
+			db.SetMaxIdleConns(-1)
 			c, err := sqllock.NewClient(db, sqllock.PostgreSQL) // a lease of 15 s
 			require.NoError(t, err)
 			mustAcquire(t, lockOf(t, c, "lock"))
