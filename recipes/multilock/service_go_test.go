@@ -38,16 +38,25 @@ func newEndingGo() *endingGo {
 	return s
 }
 
+// requireReleased requires that Go has ended a goroutine, and that the lock of the service and all others are
+// released soon.
+func (s *endingGo) requireReleased(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	time.Sleep(time.Second)
+	require.False(t, s.armed.Load(), "Go was not called")
+	require.NotContains(t, srv.Tree(), "ephemeral")
+	require.EqualValues(t, 1, s.released.Load(), "releases of the service")
+}
+
 func TestServiceThatEndsAGoroutineIsWatched(t *testing.T) {
 	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
 		service := newEndingGo()
 		service.armed.Store(true)
 		hold := acquire(t, combined(t, newMutex(t, connect("c"), "/a"), service))
 		require.False(t, service.armed.Load())
-		time.Sleep(2 * time.Minute) // the lock of the service lasts for one
+		time.Sleep(time.Minute) // as long as the lock of the service lasts
+		service.requireReleased(t, srv)
 		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
-		require.NotContains(t, srv.Tree(), "ephemeral")
-		require.EqualValues(t, 1, service.released.Load())
 	})
 }
 
@@ -59,10 +68,7 @@ func TestServiceThatEndsAGoroutineKeepsNoReleasedPart(t *testing.T) {
 		acquire(t, combined(t, lent(part), service))
 		service.armed.Store(true)
 		require.NoError(t, part.Release())
-		time.Sleep(time.Second)
-		require.False(t, service.armed.Load())
-		require.NotContains(t, srv.Tree(), "ephemeral")
-		require.EqualValues(t, 1, service.released.Load())
+		service.requireReleased(t, srv)
 	})
 }
 
@@ -75,10 +81,7 @@ func TestServiceThatEndsAGoroutineKeepsNoSharedPart(t *testing.T) {
 		acquire(t, combined(t, lent(shared), service))
 		service.armed.Store(true)
 		require.NoError(t, first.Release())
-		time.Sleep(time.Second)
-		require.False(t, service.armed.Load())
-		require.NotContains(t, srv.Tree(), "ephemeral")
-		require.EqualValues(t, 1, service.released.Load())
+		service.requireReleased(t, srv)
 	})
 }
 
@@ -89,11 +92,8 @@ func TestServiceThatEndsAGoroutineKeepsNoNestedPart(t *testing.T) {
 		hold := acquire(t, combined(t, combined(t, service, newMutex(t, c, "/a")), newMutex(t, c, "/b")))
 		service.armed.Store(true)
 		require.NoError(t, srv.Delete(hold.Paths()[1]))
-		time.Sleep(time.Second)
+		service.requireReleased(t, srv)
 		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
-		require.False(t, service.armed.Load())
-		require.NotContains(t, srv.Tree(), "ephemeral")
-		require.EqualValues(t, 1, service.released.Load())
 	})
 }
 
@@ -106,16 +106,14 @@ func TestServiceThatEndsAGoroutineHidesNoLoss(t *testing.T) {
 		time.Sleep(time.Second) // the node is watched
 		service.armed.Store(true)
 		require.NoError(t, srv.Delete(hold.Paths()[0]))
-		time.Sleep(time.Second)
+		service.requireReleased(t, srv)
 		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
-		require.False(t, service.armed.Load())
 		require.EqualValues(t, 1, losses.Load())
-		require.EqualValues(t, 1, service.released.Load())
 	})
 }
 
 func TestServiceThatEndsAGoroutineIsReleasedAfterAFailedAcquire(t *testing.T) {
-	simulated(t, func(t *testing.T, _ *zktest.Server, connect connector) {
+	simulated(t, func(t *testing.T, srv *zktest.Server, connect connector) {
 		service := newEndingGo()
 		last := &recordedLock{acquire: func(context.Context) (*recipes.Hold, error) {
 			service.armed.Store(true)
@@ -123,9 +121,7 @@ func TestServiceThatEndsAGoroutineIsReleasedAfterAFailedAcquire(t *testing.T) {
 		}}
 		_, err := combined(t, newMutex(t, connect("c"), "/a"), service, last).Acquire(t.Context())
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
-		time.Sleep(time.Second)
-		require.False(t, service.armed.Load())
-		require.EqualValues(t, 1, service.released.Load())
+		service.requireReleased(t, srv)
 	})
 }
 

@@ -12,27 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// handshakeConn is a connection to a server that sends one connect reply.
-type handshakeConn struct {
-	pieces
-	asked []byte
-}
-
-func (c *handshakeConn) Write(b []byte) (int, error) {
-	c.asked = append(c.asked, b...)
-	return len(b), nil
-}
-
-func (c *handshakeConn) SetDeadline(time.Time) error { return nil }
-
 // granting is a server that grants a session with a password of so many bytes, and then adds so many others.
-func granting(password, others int) *handshakeConn {
+func granting(password, others int) *recording {
 	b := binary.BigEndian.AppendUint32(nil, uint32(connectReplyMin+password+others))
 	b = binary.BigEndian.AppendUint32(b, 0) // protocol version
 	b = binary.BigEndian.AppendUint32(b, 1000)
 	b = binary.BigEndian.AppendUint64(b, 7)
 	b = binary.BigEndian.AppendUint32(b, uint32(password))
-	return &handshakeConn{pieces: pieces{stream: append(b, make([]byte, password+others)...), sizes: []int{1 << 16}}}
+	return &recording{pieces: pieces{stream: append(b, make([]byte, password+others)...), sizes: []int{1 << 16}}}
 }
 
 func TestLengthsOfConnectReplies(t *testing.T) {
@@ -62,7 +49,7 @@ func TestConnectRequestHasThePassword(t *testing.T) {
 		require.NoError(t, err)
 		const before = lengthSize + 4 + 8 + 4 + 8
 		want := append(binary.BigEndian.AppendUint32(nil, passwordSize), row.sent...)
-		require.Equal(t, want, c.asked[before:before+4+passwordSize], name)
+		require.Equal(t, want, c.written[before:before+4+passwordSize], name)
 	}
 }
 
