@@ -198,7 +198,9 @@ func (c *Client) background(fn func()) bool {
 }
 
 // limit is how long a statement may take. A release of at most 10 s has time for a second one.
-func (c *Client) limit() time.Duration { return min(c.lease/6, 3*time.Second) }
+func (c *Client) limit() time.Duration { return limitOf(c.lease) }
+
+func limitOf(lease time.Duration) time.Duration { return min(lease/6, 3*time.Second) }
 
 // margin is how much earlier a hold ends than its lease. It is for clocks with different rates.
 func (c *Client) margin() time.Duration { return c.lease / 20 }

@@ -179,9 +179,9 @@ func (t *keys) acquire(ctx context.Context, q request) (time.Duration, error) {
 	if err == nil && changed && altered(q.owner, r.owner) {
 		err = fmt.Errorf("%w: the column has made %q of the holder %q", errAltered, r.owner, q.owner)
 		// The context of the caller may end. In the background the row would not be found by its holder.
-		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(t.lease/6, 3*time.Second))
-		defer cancel()
-		err = errors.Join(err, t.undo(rest, request{name: q.name, owner: r.owner}))
+		err = errors.Join(err, within(context.WithoutCancel(ctx), limitOf(t.lease), func(ctx context.Context) error {
+			return t.undo(ctx, request{name: q.name, owner: r.owner})
+		}))
 	}
 	return r.leftTo(q), err
 }
