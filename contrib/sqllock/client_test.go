@@ -222,7 +222,9 @@ func TestLargestToken(t *testing.T) {
 func TestHolderOfTheLargestToken(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		c, _ := one.client(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c, _ := one.client(t, sqllock.WithMetrics(whenWaiting(cancel)))
 		lock := lockOf(t, c, "lock")
 		require.NoError(t, mustAcquire(t, lock).Release())
 		one.exec(t, "UPDATE docent_locks SET fence = 9223372036854775806")
@@ -231,7 +233,7 @@ func TestHolderOfTheLargestToken(t *testing.T) {
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
 		_, err = lock.InTx(t.Context(), begin(t, one.db, sql.LevelDefault))
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
-		_, err = lock.AcquireWithin(t.Context(), 20*time.Millisecond)
+		_, err = lock.Acquire(ctx)
 		require.ErrorIs(t, err, recipes.ErrNotAcquired)
 		require.NoError(t, hold.Err())
 	})

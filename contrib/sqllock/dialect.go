@@ -95,7 +95,8 @@ var fragments = map[Dialect]*strings.Replacer{
 		"{for share}", "FOR SHARE",
 		"{acquire key}", `INSERT INTO {table} AS t ({name}, {holder}, {until}) VALUES (:name, :owner, {later})
 			ON CONFLICT ({name}) DO UPDATE SET {holder} = EXCLUDED.{holder}, {until} = EXCLUDED.{until}
-			WHERE t.{until} <= {now} OR t.{holder} = EXCLUDED.{holder}`,
+			WHERE t.{until} <= {now} OR t.{holder} = :owner`,
+		"{is owner}", "{holder} = :owner",
 		"{try session}", "SELECT pg_try_advisory_lock(CAST(:key AS bigint))",
 		"{await session}", "SELECT pg_advisory_lock(CAST(:key AS bigint)) IS NOT NULL",
 		"{release session}", "SELECT pg_advisory_unlock(CAST(:key AS bigint))",
@@ -125,7 +126,9 @@ var fragments = map[Dialect]*strings.Replacer{
 		// The second column is compared after the first one was set.
 		"{acquire key}", `INSERT INTO {table} ({name}, {holder}, {until}) VALUES (:name, :owner, {later})
 			ON DUPLICATE KEY UPDATE {holder} = IF({until} <= {now}, VALUES({holder}), {holder}),
-			{until} = IF({holder} = VALUES({holder}), VALUES({until}), {until})`,
+			{until} = IF({is owner}, VALUES({until}), {until})`,
+		// As numbers, a holder equals each other one that has the same digits first.
+		"{is owner}", "CAST({holder} AS CHAR) = :owner",
 		// GET_LOCK answers NULL after an error. For the others NULL means that there is no such lock.
 		"{try session}", "SELECT GET_LOCK(:key, 0)",
 		"{await session}", "SELECT GET_LOCK(:key, :wait)",

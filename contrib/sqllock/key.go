@@ -37,8 +37,9 @@ type KeyLock struct{ e engine }
 //
 // The columns must hold their values unaltered. A MySQL that is not strict may cut a value or replace its letters. A
 // row is known to be that of an acquire only by the first 10 of the random letters of its holder. If a column cuts the
-// holder to a part of the label, or alters the name, the row may be that of another program, so it stays. Then each
-// acquire is refused with recipes.ErrNotAcquired, and the row that it leaves blocks the lock for a lease.
+// holder to a part of the label, or alters the name, the row may be that of another program, so it stays. Then no
+// acquire succeeds: TryAcquire fails with recipes.ErrNotAcquired, and Acquire waits until its context ends. The row
+// blocks the lock for a lease after the last attempt.
 type KeyTable struct {
 	// Table is the name of the table, perhaps with its schema.
 	Table string
@@ -121,8 +122,8 @@ func (l *KeyLock) Do(ctx context.Context, fn func(ctx context.Context, hold *rec
 const (
 	readKeyText  = `SELECT {holder}, {left} FROM {table} WHERE {name} = :name`
 	renewKeyText = `UPDATE {table} SET {until} = {later}
-		WHERE {name} = :name AND {holder} = :owner AND {until} > {now}`
-	releaseKeyText = `DELETE FROM {table} WHERE {name} = :name AND {holder} = :owner`
+		WHERE {name} = :name AND {is owner} AND {until} > {now}`
+	releaseKeyText = `DELETE FROM {table} WHERE {name} = :name AND {is owner}`
 )
 
 // keys is a table of KeyLocks. Each row is a lock that is held, unless its time is over.

@@ -241,7 +241,22 @@ func (s *site) looseKeyLock(t testing.TB, name, holder, label string) *sqllock.K
 }
 
 // keyLockBy returns a lock with a label, by a driver of MariaDB with settings.
-func (s *site) keyLockBy(t testing.TB, label string, set func(*mysql.Config)) *sqllock.KeyLock {
+func (s *site) keyLockBy(
+	t testing.TB, label string, set func(*mysql.Config), opts ...sqllock.Option,
+) *sqllock.KeyLock {
+	t.Helper()
+	c, err := sqllock.NewClient(s.connectBy(t, set), sqllock.MySQL, append([]sqllock.Option{
+		sqllock.WithKeyTable(theirs), sqllock.WithOwner(label), sqllock.WithTTL(lease),
+	}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	lock, err := sqllock.NewKeyLock(c, "orders/7/items")
+	require.NoError(t, err)
+	return lock
+}
+
+// connectBy connects a driver of MariaDB with settings.
+func (s *site) connectBy(t testing.TB, set func(*mysql.Config)) *sql.DB {
 	t.Helper()
 	config := mysql.NewConfig()
 	config.User, config.Net, config.Addr, config.DBName = "root", "tcp", s.addr, s.name
@@ -250,13 +265,38 @@ func (s *site) keyLockBy(t testing.TB, label string, set func(*mysql.Config)) *s
 	require.NoError(t, err)
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	c, err := sqllock.NewClient(db, sqllock.MySQL,
-		sqllock.WithKeyTable(theirs), sqllock.WithOwner(label), sqllock.WithTTL(lease))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	lock, err := sqllock.NewKeyLock(c, "orders/7/items")
-	require.NoError(t, err)
-	return lock
+	return db
+}
+
+// Another program inserts the row in a transaction, for which an acquire waits. The column alters the holder of the
+// acquire to that of the other program, which has the lock for its own time.
+func TestKeyLockThatIsAlteredToAnotherHolder(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ column, label, theirs string }{
+		"label":  {"varchar(6)", "host-1", "host-1"},
+		"number": {"BIGINT", "7", "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := serverOf(t, sqllock.MySQL).site(t)
+			lock := one.looseKeyLock(t, "varchar(100)", row.column, row.label)
+			other := begin(t, one.db, sql.LevelReadCommitted)
+			_, err := other.Exec(
+				"INSERT INTO mutexes VALUES ('orders/7/items', ?, CURRENT_TIMESTAMP + INTERVAL '1' HOUR)", row.theirs)
+			require.NoError(t, err)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := lock.TryAcquire(t.Context())
+				ended <- err
+			}()
+			one.awaitRowLock(t)
+			require.NoError(t, other.Commit())
+			require.ErrorIs(t, <-ended, recipes.ErrNotAcquired)
+			var left int
+			require.NoError(t,
+				one.db.QueryRow("SELECT TIMESTAMPDIFF(MINUTE, CURRENT_TIMESTAMP, until) FROM mutexes").Scan(&left))
+			require.Greater(t, left, 30)
+		})
+	}
 }
 
 // Another program inserts the row in a transaction, for which an acquire waits. The holder is the label of the lock,
@@ -270,13 +310,14 @@ func TestKeyLockWhoseLabelIsAHolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			one := serverOf(t, sqllock.MySQL).site(t)
 			one.mutexes(t)
-			lock := one.keyLockBy(t, "host-1", func(config *mysql.Config) { config.ClientFoundRows = true })
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			lock := one.keyLockBy(t, "host-1", func(config *mysql.Config) { config.ClientFoundRows = true },
+				sqllock.WithMetrics(whenWaiting(cancel)))
 			other := begin(t, one.db, sql.LevelReadCommitted)
 			_, err := other.Exec(
 				"INSERT INTO mutexes VALUES ('orders/7/items', 'host-1', CURRENT_TIMESTAMP + INTERVAL '1' HOUR)")
 			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), lease)
-			defer cancel()
 			ended := make(chan error, 1)
 			go func() {
 				_, err := acquire(lock, ctx)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/framework/metrics"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/recipes/locktest"
 )
@@ -48,6 +49,17 @@ func (s *site) client(t testing.TB, opts ...sqllock.Option) (*sqllock.Client, *c
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c, wire
 }
+
+// whenWaiting is called when an acquire has found that others have the lock, and waits.
+type whenWaiting func()
+
+func (call whenWaiting) Add(i metrics.Instrument, n int64, _ metrics.Labels) {
+	if i == metrics.LockWaiters && n > 0 {
+		call()
+	}
+}
+
+func (whenWaiting) Record(metrics.Instrument, time.Duration, metrics.Labels) {}
 
 // exec runs a statement of an operator.
 func (s *site) exec(t testing.TB, text string) {
