@@ -26,7 +26,8 @@ var errNilTx = errors.New("the transaction is nil")
 // isolation level repeatable read, the default of MySQL, and at serializable of PostgreSQL, a transaction reads the
 // state of its first read. MySQL does not notice that this state is old. Nor does PostgreSQL, if a lease has ended
 // without a release. Only MariaDB with innodb_snapshot_isolation, the default since 11.6, notices each change of the
-// row: InTx fails with error 1020, and tx is rolled back.
+// row: InTx fails with error 1020, and tx is rolled back. At serializable it fails so after each wait for another
+// transaction, even if it is called first. So use another level there.
 //
 // At the isolation levels repeatable read and serializable of PostgreSQL InTx may fail because of another
 // transaction, as any UPDATE. Then repeat the transaction. There InTx does not notice a holder whose lease has ended
@@ -40,7 +41,8 @@ var errNilTx = errors.New("the transaction is nil")
 // The transaction must be of the database of the client. For a name that the client has not used before,
 // InTx needs another connection for a moment, to insert the row if it is missing. If the pool has none, tx inserts
 // the row, after a sixth of a lease, at most 3 s. Then acquires of clients fail without an answer until tx
-// ends, instead of waiting. InTx does not use ctx after it has returned.
+// ends, instead of waiting. If such a tx is rolled back, the next transaction with InTx inserts the row.
+// InTx does not use ctx after it has returned.
 //
 // A rollback to a savepoint from before InTx frees the lock, although tx goes on.
 //

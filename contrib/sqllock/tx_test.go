@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
@@ -176,39 +177,50 @@ func TestTransactionsThatReadAnOldState(t *testing.T) {
 }
 
 // A transaction of MySQL acquires two locks before it reads. Another one has the second lock, and writes. The first
-// one succeeds, and reads that.
+// one reads that, except at serializable of MariaDB with innodb_snapshot_isolation: there it is rolled back.
 func TestTransactionWithASecondLockThatIsBusy(t *testing.T) {
 	t.Parallel()
-	for _, level := range []sql.IsolationLevel{
-		sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable,
-	} {
-		t.Run(level.String(), func(t *testing.T) {
-			one := serverOf(t, sqllock.MySQL).site(t)
-			one.exec(t, "CREATE TABLE counter (n int NOT NULL)")
-			one.exec(t, "INSERT INTO counter VALUES (0)")
-			c, _ := one.client(t)
-			first, busy := lockOf(t, c, "first"), lockOf(t, c, "busy")
-			other := begin(t, one.db, level)
-			_, err := busy.InTx(t.Context(), other)
-			require.NoError(t, err)
+	for _, snapshots := range []string{"OFF", "ON"} {
+		for _, level := range []sql.IsolationLevel{
+			sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable,
+		} {
+			t.Run(level.String()+" "+snapshots, func(t *testing.T) {
+				one := serverOf(t, sqllock.MySQL).site(t)
+				one.exec(t, "CREATE TABLE counter (n int NOT NULL)")
+				one.exec(t, "INSERT INTO counter VALUES (0)")
+				c, _ := one.client(t)
+				first, busy := lockOf(t, c, "first"), lockOf(t, c, "busy")
+				other := begin(t, one.db, level)
+				_, err := busy.InTx(t.Context(), other)
+				require.NoError(t, err)
 
-			tx := begin(t, one.db, level)
-			_, err = first.InTx(t.Context(), tx)
-			require.NoError(t, err)
-			acquired := make(chan error, 1)
-			go func() {
-				_, err := busy.InTx(t.Context(), tx)
-				acquired <- err
-			}()
-			one.awaitRowLock(t)
-			_, err = other.Exec("UPDATE counter SET n = 1")
-			require.NoError(t, err)
-			require.NoError(t, other.Commit())
-			require.NoError(t, <-acquired)
-			var n int
-			require.NoError(t, tx.QueryRow("SELECT n FROM counter").Scan(&n))
-			require.Equal(t, 1, n)
-		})
+				tx := begin(t, one.connectBy(t, func(config *mysql.Config) {
+					config.Params = map[string]string{"innodb_snapshot_isolation": snapshots}
+				}), level)
+				_, err = first.InTx(t.Context(), tx)
+				require.NoError(t, err)
+				acquired := make(chan error, 1)
+				go func() {
+					_, err := busy.InTx(t.Context(), tx)
+					acquired <- err
+				}()
+				one.awaitRowLock(t)
+				_, err = other.Exec("UPDATE counter SET n = 1")
+				require.NoError(t, err)
+				require.NoError(t, other.Commit())
+				err = <-acquired
+				if snapshots == "ON" && level == sql.LevelSerializable {
+					var answer *mysql.MySQLError
+					require.ErrorAs(t, err, &answer)
+					require.EqualValues(t, 1020, answer.Number)
+					return
+				}
+				require.NoError(t, err)
+				var n int
+				require.NoError(t, tx.QueryRow("SELECT n FROM counter").Scan(&n))
+				require.Equal(t, 1, n)
+			})
+		}
 	}
 }
 
