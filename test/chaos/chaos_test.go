@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"math"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -67,7 +68,8 @@ func killLeader(t *testing.T, e *ensemble.Ensemble) (ready []int64) {
 	require.NoError(t, leader.Kill())
 	require.NoError(t, e.WaitReady(ctx))
 	ready = append(ready, now())
-	require.NoError(t, leader.Start(ctx))
+	_, err = startRepaired(ctx, leader, filepath.Join(t.TempDir(), "damaged"))
+	require.NoError(t, err)
 	require.NoError(t, e.WaitReady(ctx))
 	return append(ready, now())
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -136,7 +137,7 @@ func newTrial(t *testing.T, different *bool) *trial {
 		client := testzk.Connected(t, tr.ensemble.Connect())
 		tr.writers = append(tr.writers, &writer{
 			client: client, name: fmt.Sprintf("writer-%d", n), pause: 60 * time.Millisecond, below: n > 0,
-			wrong: func(err error) { t.Errorf("an error that no fault explains: %v", err) },
+			wrong: func(err error) { failUnlessDifferent(t, tr.ensemble.Logs, err) },
 		})
 	}
 	tr.agree("the start")
@@ -233,7 +234,7 @@ func (tr *trial) agree(step string) {
 	}
 	diff := ""
 	eventually(tr.t, func() bool {
-		require.NoError(tr.t, tr.followers.ask(), step)
+		tr.require(tr.followers.ask(), step)
 		diff = tr.followers.differences()
 		return diff == ""
 	}, func() string {
@@ -241,7 +242,13 @@ func (tr *trial) agree(step string) {
 		tr.giveUpIfDifferent()
 		return step + ":\n" + diff
 	})
-	if err := tr.followers.prove(); err != nil {
+	tr.require(tr.followers.prove(), step)
+}
+
+// require ends the trial if something is wrong that different nodes of the servers do not explain.
+func (tr *trial) require(err error, step string) {
+	tr.t.Helper()
+	if err != nil {
 		tr.giveUpIfDifferent()
 		require.NoError(tr.t, err, step)
 	}
@@ -394,7 +401,7 @@ func (tr *trial) run() {
 		require.NoError(t, leader.Kill())
 		tr.setAll("leader killed")
 		possible := tr.all(tr.sessionGranted())
-		require.NoError(t, leader.Start(testzk.Context(t)))
+		require.NoError(t, tr.startServer(leader))
 		require.NoError(t, tr.ensemble.WaitReady(testzk.Context(t)))
 		return possible
 	})
@@ -489,11 +496,19 @@ func (tr *trial) killServers() {
 	}
 }
 
+func (tr *trial) startServer(s *ensemble.Server) error {
+	file, err := startRepaired(testzk.Context(tr.t), s, filepath.Join(tr.t.TempDir(), "damaged"))
+	if file != "" {
+		tr.record.note("server %d is repaired: %s is set aside", s.ID(), file)
+	}
+	return err
+}
+
 func (tr *trial) startServers() (possible []time.Time) {
 	var starting sync.WaitGroup
 	for _, s := range tr.ensemble.Servers() {
 		starting.Go(func() {
-			if err := s.Start(testzk.Context(tr.t)); err != nil {
+			if err := tr.startServer(s); err != nil {
 				tr.t.Error(err)
 			}
 		})

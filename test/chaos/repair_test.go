@@ -17,26 +17,57 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// errNoEmptyLog marks the data of a server whose last transaction log is not empty.
-var errNoEmptyLog = errors.New("the last transaction log is not empty")
+// errNotRepaired marks a server that does not start, and has no file that could be set aside.
+var errNotRepaired = errors.New("no file can be set aside")
 
-// startRepaired starts a server that is down. If it ends because its last transaction log is an empty file,
-// startRepaired sets the file aside, and starts the server again. A server that is killed after it has
-// created the file leaves it so (ZOOKEEPER-2332). It writes the header before it writes a transaction, so
-// it has agreed to none that was in the file, and the repair loses none. The folder, which must not exist,
-// gets a copy of the data with the empty file beside it. startRepaired returns the name of the file, which
-// is empty if nothing was repaired. Any other failed start is returned as it is.
+// unfinished is a file that a killed server leaves, with which it does not start again.
+type unfinished struct {
+	endsStart func(failed error) bool // reports whether a start failed because of it
+	// find returns its name in a folder with the data of the server. It returns errNotRepaired if there is none,
+	// or if the server may have agreed to a transaction that it has nowhere else.
+	find func(folder string) (string, error)
+}
+
+// unfinishedFiles are the known ones.
+//
+// The last transaction log may be empty (ZOOKEEPER-2332). The server writes the header before it writes a
+// transaction, so it has agreed to none that was in the file.
+//
+// A snapshot may be of an epoch that is not yet that of the server (ZOOKEEPER-2354). A server that joins a leader
+// writes the snapshot, then the epoch, and agrees to the leader after that.
+var unfinishedFiles = []unfinished{
+	{endedInLogHeader, emptyLog},
+	{endedBehindSnapshot, snapshotOfLaterEpoch},
+}
+
+// startRepaired starts a server that is down. If it ends because of an unfinished file, startRepaired sets the file
+// aside, and starts the server again. That loses nothing. The folder, which must not exist, gets a copy of the data
+// with the file beside it. startRepaired returns the name of the file, which is empty if nothing was repaired. Any
+// other failed start is returned as it is.
 func startRepaired(ctx context.Context, s *ensemble.Server, folder string) (file string, err error) {
 	err = s.Start(ctx)
-	if err == nil || !endedInLogHeader(err) {
+	for _, u := range unfinishedFiles {
+		if err != nil && u.endsStart(err) {
+			return startWithout(ctx, s, folder, u, err)
+		}
+	}
+	return "", err
+}
+
+// startWithout sets an unfinished file aside, and starts the server, after a start that has failed.
+func startWithout(
+	ctx context.Context, s *ensemble.Server, folder string, u unfinished, failed error,
+) (file string, err error) {
+	if err := s.Backup(folder); err != nil {
+		return "", errors.Join(failed, err)
+	}
+	file, err = u.find(folder)
+	if err != nil {
+		return "", errors.Join(failed, err)
+	}
+	// A server does not look there.
+	if err := os.Rename(filepath.Join(folder, "version-2", file), filepath.Join(folder, "aside-"+file)); err != nil {
 		return "", err
-	}
-	if backupErr := s.Backup(folder); backupErr != nil {
-		return "", errors.Join(err, backupErr)
-	}
-	file, asideErr := setEmptyLogAside(folder)
-	if asideErr != nil {
-		return "", errors.Join(err, asideErr)
 	}
 	if err := s.Restore(folder); err != nil {
 		return "", err
@@ -52,39 +83,78 @@ func endedInLogHeader(err error) bool {
 		strings.Contains(trace, "FileTxnLog$FileTxnIterator.goToNextLog")
 }
 
-// setEmptyLogAside moves the last transaction log of the data in a folder, which must be empty, to where a
-// server does not look for it. It returns its name, and errNoEmptyLog if there is none.
-func setEmptyLogAside(folder string) (string, error) {
-	name, err := lastLog(folder)
+// endedBehindSnapshot reports whether a start failed because a transaction is of a later epoch than the server.
+func endedBehindSnapshot(err error) bool {
+	_, text, found := strings.Cut(err.Error(), "java.io.IOException: The current epoch, ")
+	return found && strings.Contains(text, ", is older than the last zxid, ")
+}
+
+// emptyLog returns the name of the last transaction log, which must be empty.
+func emptyLog(folder string) (string, error) {
+	log, err := last(folder, "log.")
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(folder, "version-2", name)
-	info, err := os.Stat(path)
+	info, err := os.Stat(filepath.Join(folder, "version-2", log.name))
 	if err != nil {
 		return "", err
 	}
 	if info.Size() > 0 {
-		return "", fmt.Errorf("%w: %s has %d bytes", errNoEmptyLog, name, info.Size())
+		return "", fmt.Errorf("%w: %s, the last log, has %d bytes", errNotRepaired, log.name, info.Size())
 	}
-	return name, os.Rename(path, filepath.Join(folder, "empty-"+name))
+	return log.name, nil
 }
 
-// lastLog returns the name of the transaction log with the highest zxid.
-func lastLog(folder string) (last string, err error) {
-	files, err := filepath.Glob(filepath.Join(folder, "version-2", "log.*"))
-	highest := int64(-1)
+// snapshotOfLaterEpoch returns the name of the last snapshot, which must be of a later epoch than the server and
+// its logs.
+func snapshotOfLaterEpoch(folder string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(folder, "version-2", "currentEpoch"))
+	if err != nil {
+		return "", err
+	}
+	epoch, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return "", err
+	}
+	snapshot, err := last(folder, "snapshot.")
+	if err != nil {
+		return "", err
+	}
+	if snapshot.zxid>>32 <= epoch {
+		return "", fmt.Errorf("%w: %s, the last snapshot, is of epoch %d", errNotRepaired, snapshot.name, epoch)
+	}
+	log, err := last(folder, "log.")
+	if err == nil && log.zxid>>32 > epoch {
+		return "", fmt.Errorf("%w: %s is later than epoch %d", errNotRepaired, log.name, epoch)
+	}
+	if err != nil && !errors.Is(err, errNotRepaired) {
+		return "", err
+	}
+	return snapshot.name, nil
+}
+
+// dataFile is a file of a server, whose name has a zxid.
+type dataFile struct {
+	name string
+	zxid int64
+}
+
+// last returns the file with the highest zxid. A file whose name ends with .tmp counts, as for the server.
+func last(folder, prefix string) (last dataFile, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, "version-2", prefix+"*"))
 	for _, file := range files {
-		zxid, err := strconv.ParseInt(strings.TrimPrefix(filepath.Ext(file), "."), 16, 64)
+		name := filepath.Base(file)
+		digits := strings.TrimSuffix(strings.TrimPrefix(name, prefix), ".tmp")
+		zxid, err := strconv.ParseInt(digits, 16, 64)
 		if err != nil {
-			return "", err
+			return dataFile{}, err
 		}
-		if zxid > highest {
-			highest, last = zxid, filepath.Base(file)
+		if last.name == "" || zxid > last.zxid {
+			last = dataFile{name, zxid}
 		}
 	}
-	if last == "" {
-		return "", errors.Join(err, errNoEmptyLog)
+	if last.name == "" {
+		return dataFile{}, errors.Join(err, fmt.Errorf("%w: there is no %s*", errNotRepaired, prefix))
 	}
 	return last, err
 }
@@ -98,7 +168,7 @@ func damage(t *testing.T, s *ensemble.Server, change func(folder string)) {
 	require.NoError(t, s.Restore(folder))
 }
 
-func TestOnlyAnEmptyLastLogIsRepaired(t *testing.T) {
+func TestOnlyUnfinishedFilesAreSetAside(t *testing.T) {
 	t.Parallel()
 	realzk.Need(t)
 	e := ensemble.Start(t, 3)
@@ -114,18 +184,36 @@ func TestOnlyAnEmptyLastLogIsRepaired(t *testing.T) {
 	})
 	kept := filepath.Join(t.TempDir(), "kept")
 	file, err := startRepaired(testzk.Context(t), s, kept)
-	require.ErrorIs(t, err, errNoEmptyLog, "a file with a part of its header")
+	require.ErrorIs(t, err, errNotRepaired, "a file with a part of its header")
 	require.True(t, endedInLogHeader(err))
 	require.Empty(t, file)
 	require.False(t, s.Running())
 
 	damage(t, s, func(folder string) { require.NoError(t, os.Truncate(filepath.Join(folder, next), 0)) })
+	startsRepaired(t, e, s, filepath.Base(next))
+
+	require.NoError(t, s.Kill())
+	next = "snapshot.7fffffff00000001.tmp"
+	damage(t, s, func(folder string) {
+		written, err := last(folder, "snapshot.")
+		require.NoError(t, err)
+		logs := filepath.Join(folder, "version-2")
+		data, err := os.ReadFile(filepath.Join(logs, written.name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(logs, next), data, 0o600))
+	})
+	startsRepaired(t, e, s, next)
+}
+
+// startsRepaired requires that a server does not start until a file is set aside, and has its nodes then.
+func startsRepaired(t *testing.T, e *ensemble.Ensemble, s *ensemble.Server, file string) {
+	t.Helper()
 	require.Error(t, s.Start(testzk.Context(t)), "the server repairs itself")
-	kept = filepath.Join(t.TempDir(), "kept")
-	file, err = startRepaired(testzk.Context(t), s, kept)
+	kept := filepath.Join(t.TempDir(), "kept")
+	aside, err := startRepaired(testzk.Context(t), s, kept)
 	require.NoError(t, err)
-	require.Equal(t, filepath.Base(next), file)
-	require.FileExists(t, filepath.Join(kept, "empty-"+file))
+	require.Equal(t, file, aside)
+	require.FileExists(t, filepath.Join(kept, "aside-"+file))
 	require.NoError(t, e.WaitReady(testzk.Context(t)))
 	data, _, err := testzk.Connected(t, s.Addr()).Get(testzk.Context(t), "/kept")
 	require.NoError(t, err)
@@ -138,16 +226,36 @@ func TestOtherFailedStartsAreNotRepaired(t *testing.T) {
 		"java.io.EOFException\n\tat persistence.FileSnap.deserialize(FileSnap.java:1)",
 		"\tat persistence.FileHeader.deserialize(FileHeader.java:67)",
 		"java.io.EOFException\n\tat persistence.FileHeader.deserialize(FileHeader.java:67)",
+		"java.io.IOException: The accepted epoch, 2 is less than the current epoch, 3",
 	} {
-		require.False(t, endedInLogHeader(errors.New(text)), text)
+		for _, u := range unfinishedFiles {
+			require.False(t, u.endsStart(errors.New(text)), text)
+		}
 	}
 	folder := t.TempDir()
 	logs := filepath.Join(folder, "version-2")
 	require.NoError(t, os.Mkdir(logs, 0o700))
-	_, err := setEmptyLogAside(folder)
-	require.ErrorIs(t, err, errNoEmptyLog, "no log")
-	require.NoError(t, os.WriteFile(filepath.Join(logs, "log.ff"), nil, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(logs, "log.100"), []byte("ZKLG"), 0o600))
-	_, err = setEmptyLogAside(folder)
-	require.ErrorIs(t, err, errNoEmptyLog, "an empty log before the last one")
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(logs, name), []byte(text), 0o600))
+	}
+	_, err := emptyLog(folder)
+	require.ErrorIs(t, err, errNotRepaired, "no log")
+	write("log.ff", "")
+	write("log.100", "ZKLG")
+	_, err = emptyLog(folder)
+	require.ErrorIs(t, err, errNotRepaired, "an empty log before the last one")
+
+	write("currentEpoch", "2")
+	_, err = snapshotOfLaterEpoch(folder)
+	require.ErrorIs(t, err, errNotRepaired, "no snapshot")
+	write("snapshot.200000007", "ZKSN")
+	_, err = snapshotOfLaterEpoch(folder)
+	require.ErrorIs(t, err, errNotRepaired, "a snapshot of the epoch")
+	write("snapshot.300000007", "ZKSN")
+	file, err := snapshotOfLaterEpoch(folder)
+	require.NoError(t, err)
+	require.Equal(t, "snapshot.300000007", file)
+	write("log.300000001", "ZKLG")
+	_, err = snapshotOfLaterEpoch(folder)
+	require.ErrorIs(t, err, errNotRepaired, "a log of the epoch of the snapshot")
 }

@@ -210,9 +210,7 @@ func (s *siege) watch() {
 
 func (s *siege) ask() {
 	s.t.Helper()
-	if err := s.followers.ask(); err != nil {
-		s.t.Fatal(err)
-	}
+	s.require(s.followers.ask())
 }
 
 // follow waits until what all workers follow and keep is equal to what the servers have.
@@ -268,7 +266,7 @@ func (s *siege) waitReady() error {
 	return s.ensemble.WaitReady(ctx)
 }
 
-// startServer starts a server, and repairs it first if its last transaction log is empty.
+// startServer starts a server, and repairs it first if it was killed while it wrote a file.
 func (s *siege) startServer(server *ensemble.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), recoveryBound)
 	defer cancel()
@@ -278,7 +276,7 @@ func (s *siege) startServer(server *ensemble.Server) {
 	file, err := startRepaired(ctx, server, folder)
 	require.NoError(s.t, err)
 	if file != "" {
-		s.note("server %d is repaired: %s was empty", server.ID(), file)
+		s.note("server %d is repaired: %s is set aside", server.ID(), file)
 		s.total.set(func() { s.total.repairs++ })
 	}
 }

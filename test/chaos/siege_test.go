@@ -20,6 +20,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/recipes/cache"
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
@@ -167,7 +168,7 @@ func siegeOne(t *testing.T, seed uint64, servers int, until time.Time, total *to
 	s.followers = newFollowers(t, s.record, s.observer)
 	s.writer = &writer{
 		client: s.fresh, name: "observer", pause: siegePause,
-		wrong: func(err error) { t.Errorf("an error that no fault explains: %v", err) },
+		wrong: func(err error) { failUnlessDifferent(t, s.logs, err) },
 	}
 	for n := range 4 {
 		w := newSiegeProcess(s.servers, s.ensemble, n)
@@ -224,16 +225,33 @@ func (s *siege) startServers(seed uint64, servers int) {
 // leader.
 func TestSiegeGivesUpServersWithDifferentNodes(t *testing.T) {
 	total := newTotals()
-	gaveUp := t.Run("given up", func(t *testing.T) {
-		s := &siege{t: t, record: newRecorder(t), total: total, logs: func(w io.Writer, _ int) {
-			_, _ = io.WriteString(w, "ERROR DataTree - First digest mismatch on txn: 144119257061588992,569\n")
-		}}
-		s.require(nil)
-		s.require(errors.New("transaction 0x500000089 was shown before"))
-		t.Error("the siege goes on")
-	})
-	require.True(t, gaveUp)
-	require.Equal(t, 1, total.givenUp)
+	for name, look := range map[string]func(s *siege){
+		"a token":                              func(s *siege) { s.require(errors.New("a token was given twice")) },
+		"a node of a cache that was not there": (*siege).ask,
+	} {
+		gaveUp := t.Run(name, func(t *testing.T) {
+			s := &siege{t: t, record: newRecorder(t), total: total, logs: func(w io.Writer, _ int) {
+				_, _ = io.WriteString(w, "ERROR DataTree - First digest mismatch on txn: 144119257061588992,569\n")
+			}}
+			s.followers = newFollowers(t, s.record, nil)
+			s.require(nil)
+			s.ask()
+			reader, stdin, err := os.Pipe()
+			require.NoError(t, err)
+			defer reader.Close()
+			defer stdin.Close()
+			s.followers.add(&siegeProcess{process: &process{stdin: stdin}, turns: []turn{
+				{Kind: kindCache, Lock: scopes[0].name, Report: &Report{Cache: &cacheReport{
+					Changes: []change{{Kind: cache.Removed, Path: scopes[0].root, Old: &version{}}},
+				}}},
+				{Kind: kindShown, Report: &Report{Group: &groupReport{}}},
+			}})
+			look(s)
+			t.Error("the siege goes on")
+		})
+		require.True(t, gaveUp)
+	}
+	require.Equal(t, 2, total.givenUp)
 }
 
 // observe returns a connection of the driver that does not log the faults that it meets.

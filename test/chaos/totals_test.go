@@ -19,7 +19,7 @@ type totals struct {
 	mu        sync.Mutex
 	ensembles map[string]int // by the number of servers
 	givenUp   int            // because the servers had lost transactions
-	repairs   int            // of servers whose last transaction log was empty
+	repairs   int            // of servers that were killed while they wrote a file
 	rounds    int
 	grants    map[string]int // of valid holds, by kind
 	lost      map[string]int // of holds, by kind
@@ -87,7 +87,7 @@ func (s *totals) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fmt.Sprintf("ensembles: %s, %d given up because they lost transactions; "+
-		"%d servers repaired whose last log was empty; %d rounds; "+
+		"%d servers repaired that could not start; %d rounds; "+
 		"%d grants: %s; lost: %s; %d guarded writes, %d of them read; %d additions and %d unknown; "+
 		"%d changes of the limit; caches: %d events, %d versions of nodes; "+
 		"persistent watches: %d events of %d changes, %d gaps; %d faults of %d tried: %s; "+
