@@ -87,29 +87,36 @@ func TestPauseEndsWithItsContext(t *testing.T) {
 }
 
 func TestSessionIsConnectedOnceAllCredentialsAreAccepted(t *testing.T) {
-	requests, answers := make(chan frame), make(chan frame)
-	s := serve(t, func(p *peer) {
-		if _, ok := p.grant(7, long); !ok {
-			return
-		}
-		for range 2 {
-			f, ok := p.next()
-			if !ok {
+	synctest.Test(t, func(t *testing.T) {
+		accept := make(chan struct{})
+		_, dial := serveInMemory(t, func(p *peer) {
+			if _, ok := p.grant(7, long); !ok {
 				return
 			}
-			requests <- f
-			p.answer(<-answers, 1)
+			for range 2 {
+				f, ok := p.next()
+				if !ok {
+					return
+				}
+				select {
+				case <-accept:
+				case <-t.Context().Done():
+					return
+				}
+				p.answer(f, 1)
+			}
+			p.next()
+		})
+		credentials := []Credential{{"digest", []byte("a:b")}, {"digest", []byte("c:d")}}
+		c := connect(t, Config{Credentials: credentials, Dial: dial}, "a:1")
+		for accepted, want := range []int{0, 0, 1} {
+			if accepted > 0 {
+				accept <- struct{}{}
+			}
+			synctest.Wait()
+			connected, _ := c.connections()
+			require.Equal(t, want, connected, "%d credentials are accepted", accepted)
+			require.Equal(t, want == 1, c.Admitted(), "%d credentials are accepted", accepted)
 		}
-		p.next()
 	})
-	c := connect(t, Config{Credentials: []Credential{{"digest", []byte("a:b")}, {"digest", []byte("c:d")}}}, s.addr())
-	first := <-requests
-	answers <- first
-	second := <-requests
-	connected, _ := c.connections()
-	require.Zero(t, connected, "a credential has not been accepted yet")
-	answers <- second
-	eventually(t, c.Admitted, "the session is not connected")
-	connected, _ = c.connections()
-	require.Equal(t, 1, connected)
 }
