@@ -50,8 +50,9 @@ type ForeignHold struct {
 	// reports false if the client is closed, and then fn is not called and the hold ends. It is called
 	// for fn that returns when the hold ends, and for Release after a loss. It must not wait: until it
 	// returns, HoldForeign does not, and the parts of a lock of package multilock stay held. If it ends
-	// its goroutine, which is one of its own, fn is called in a goroutine that nothing waits for. Nil means
-	// such a goroutine for each fn.
+	// its goroutine, which is one of its own, fn is called in a goroutine that nothing waits for. If it panics,
+	// HoldForeign does, or the release of a lock of package multilock, or the process ends. Nil means a
+	// goroutine that nothing waits for, for each fn.
 	Go func(fn func()) bool
 	// Closed is closed when the lock's client is closed, which ends the hold and a Release that is
 	// under way. Nil means that the client is never closed.

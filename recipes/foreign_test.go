@@ -161,6 +161,15 @@ func TestForeignHoldEndsWithItsClient(t *testing.T) {
 	})
 }
 
+// The program may recover from the panic, as it could if HoldForeign called Go itself.
+func TestPanicOfTheGoOfAForeignHoldIsThatOfTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newLease().hold()
+		f.Go = func(func()) bool { panic("nil map") }
+		require.PanicsWithValue(t, "nil map", func() { _, _ = recipes.HoldForeign(f) })
+	})
+}
+
 func TestForeignHoldThatHasEndedBeforeIsRefusedAndReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease()

@@ -78,7 +78,8 @@ func (x *foreign) stopLocked()                 { close(x.stopped) }
 
 func (x *foreign) validUntil() time.Time { return x.Until() }
 
-// background calls Go in a goroutine of its own. If Go ends that, fn is called in another one.
+// background calls Go in a goroutine of its own. If Go ends that, fn is called in another one. A panic of Go is
+// one of the caller instead.
 func (x *foreign) background(fn func()) bool {
 	var called atomic.Bool
 	once := func() {
@@ -86,18 +87,27 @@ func (x *foreign) background(fn func()) bool {
 			fn()
 		}
 	}
-	result := make(chan bool, 1)
+	type end struct {
+		begun    bool
+		panicked any
+	}
+	result := make(chan end, 1)
 	go func() {
 		begun, ended := true, true
 		defer func() {
-			if ended {
+			panicked := recover()
+			if ended && panicked == nil {
 				go once()
 			}
-			result <- begun
+			result <- end{begun, panicked}
 		}()
 		begun, ended = x.Go(once), false
 	}()
-	return <-result
+	e := <-result
+	if e.panicked != nil {
+		panic(e.panicked)
+	}
+	return e.begun
 }
 
 // left returns how much time there is until then, by the clock that says less: the monotonic one
