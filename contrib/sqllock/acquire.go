@@ -309,8 +309,6 @@ func (a *attempt) send(ctx context.Context) (won bool, _ time.Duration, err erro
 	a.unknown = true
 	won, err = a.ask(ctx, waits, a.table.acquire)
 	switch {
-	case errors.Is(err, errAltered):
-		a.unknown = repeated
 	case err != nil:
 		a.lost = time.Now()
 	case !won:

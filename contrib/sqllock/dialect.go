@@ -127,8 +127,8 @@ var fragments = map[Dialect]*strings.Replacer{
 		"{acquire key}", `INSERT INTO {table} ({name}, {holder}, {until}) VALUES (:name, :owner, {later})
 			ON DUPLICATE KEY UPDATE {holder} = IF({until} <= {now}, VALUES({holder}), {holder}),
 			{until} = IF({is owner}, VALUES({until}), {until})`,
-		// As numbers, a holder equals each other one that has the same digits first.
-		"{is owner}", "CAST({holder} AS CHAR) = :owner",
+		// As a number, the holder of another program may be equal. CHAR may have spaces at the end.
+		"{is owner}", "RTRIM(CAST({holder} AS CHAR)) = :owner",
 		// GET_LOCK answers NULL after an error. For the others NULL means that there is no such lock.
 		"{try session}", "SELECT GET_LOCK(:key, 0)",
 		"{await session}", "SELECT GET_LOCK(:key, :wait)",

@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -138,9 +139,10 @@ func TestLossWhoseReadGetsNoAnswer(t *testing.T) {
 
 func TestReleaseOfALostKeyLockWhoseReadFails(t *testing.T) {
 	var lost atomic.Bool
-	mine := func() []driver.Value { return []driver.Value{"me", int64(1e7)} }
+	me := rand.Text()
+	mine := func() []driver.Value { return []driver.Value{me, int64(1e7)} }
 	onDriver(t, losing(&lost, mine), func(t *testing.T, c *Client) {
-		g := &grant{c: c, table: c.keys, request: request{name: "lock", owner: "me"}}
+		g := &grant{c: c, table: c.keys, request: request{name: "lock", owner: me}}
 		left, err := c.keys.renew(t.Context(), g.request)
 		require.NoError(t, err)
 		require.Equal(t, 10*time.Second, left)

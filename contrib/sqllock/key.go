@@ -145,7 +145,8 @@ func newKeys(d *database, k KeyTable) *keys {
 	}
 }
 
-// read reads the row. One that is missing is free, and needs no insert before the acquire.
+// read reads the row. One that is missing is free, and needs no insert before the acquire. It returns an alteredError
+// if the row is that of the request, with another holder.
 func (t *keys) read(ctx context.Context, q request) (row, error) {
 	var holder sql.NullString
 	var left sql.NullInt64
@@ -161,6 +162,9 @@ func (t *keys) read(ctx context.Context, q request) (row, error) {
 	if r.owner == "" {
 		r.owner = "unknown"
 	}
+	if altered(q.owner, r.owner) {
+		return row{there: true}, &alteredError{holder: q.owner, made: r.owner}
+	}
 	if left.Valid {
 		r.left = duration(left.Int64)
 	}
@@ -172,22 +176,23 @@ func (t *keys) insert(context.Context, string) error { return nil }
 // acquire reads the row afterwards: how many rows a statement has changed depends on the settings of
 // the driver, and a column of whole seconds has cut the time.
 func (t *keys) acquire(ctx context.Context, q request) (time.Duration, error) {
-	changed, err := t.change(ctx, t.acquireStatement, q.values())
-	if err != nil {
+	if _, err := t.change(ctx, t.acquireStatement, q.values()); err != nil {
 		return 0, err
 	}
 	r, err := t.read(ctx, q)
-	if err == nil && changed && altered(q.owner, r.owner) {
-		err = fmt.Errorf("%w: the column has made %q of the holder %q", errAltered, r.owner, q.owner)
-		// The context of the caller may end. In the background the row would not be found by its holder.
-		err = errors.Join(err, within(context.WithoutCancel(ctx), limitOf(t.lease), func(ctx context.Context) error {
-			return t.undo(ctx, request{name: q.name, owner: r.owner})
-		}))
-	}
 	return r.leftTo(q), err
 }
 
-// errAltered means that no acquire can succeed.
+// alteredError means that the column of the holder has altered that of a request, so no acquire can succeed.
+type alteredError struct{ holder, made string }
+
+func (e *alteredError) Error() string {
+	return fmt.Sprintf("the row was altered: the column has made %q of the holder %q", e.made, e.holder)
+}
+
+func (e *alteredError) Is(err error) bool { return err == errAltered }
+
+// errAltered is any alteredError.
 var errAltered = errors.New("the row was altered")
 
 // altered reports whether a column has altered a holder: what was found has enough of the random letters, which end
@@ -245,8 +250,17 @@ func (t *keys) release(ctx context.Context, q request) error {
 	return fmt.Errorf("%w: %w", recipes.ErrForeignLost, r.differsFromKey(q, err))
 }
 
+// undo deletes the row of the request, also if it has another holder.
 func (t *keys) undo(ctx context.Context, q request) error {
-	_, err := t.change(ctx, t.releaseStatement, q.values())
+	if changed, err := t.change(ctx, t.releaseStatement, q.values()); changed || err != nil {
+		return err
+	}
+	_, err := t.read(ctx, q)
+	var a *alteredError
+	if errors.As(err, &a) {
+		q.owner = a.made
+		_, err = t.change(ctx, t.releaseStatement, q.values())
+	}
 	return err
 }
 
