@@ -158,9 +158,9 @@ func (c *Client) newOwner() string {
 // Close ends all holds and waits of the client, and releases the locks. It waits for all goroutines
 // of the client, and for the function of WithNotify. If the database does not answer, or refuses all
 // requests, that takes up to a third of the lease, at most 10 s, and the locks stay until their leases
-// end. So they do if no server is there for a new connection, after which Close does not try again. Further calls wait,
-// too. Close returns an error only for the zero value. Do not call it from a logger or from metrics of the
-// client: it would wait for itself.
+// end. So they do if no server is there for a new connection, after which Close does not try again. Of a name with
+// several addresses the first one counts. Further calls wait, too. Close returns an error only for the zero
+// value. Do not call it from a logger or from metrics of the client: it would wait for itself.
 func (c *Client) Close() error {
 	if c.config == nil {
 		return fmt.Errorf("sqllock: close: %w", framework.ErrZeroValue)
@@ -198,9 +198,7 @@ func (c *Client) background(fn func()) bool {
 }
 
 // limit is how long a statement may take. A release of at most 10 s has time for a second one.
-func (c *Client) limit() time.Duration { return limitOf(c.lease) }
-
-func limitOf(lease time.Duration) time.Duration { return min(lease/6, 3*time.Second) }
+func (c *Client) limit() time.Duration { return min(c.lease/6, 3*time.Second) }
 
 // margin is how much earlier a hold ends than its lease. It is for clocks with different rates.
 func (c *Client) margin() time.Duration { return c.lease / 20 }
@@ -241,12 +239,17 @@ func (c *Client) retry(ctx context.Context, limit time.Duration, fn func(ctx con
 	}
 }
 
+// refusedOnWindows is WSAECONNREFUSED, which is not ECONNREFUSED of package syscall.
+const refusedOnWindows = syscall.Errno(10061)
+
 // refusesConnections reports whether a driver could not connect, because no server is there. A Unix socket
-// is missing then. A driver that has tried several hosts joins their errors.
+// is missing then. A driver that has tried several hosts joins their errors. If it leaves a name with several
+// addresses to package net, the error is that of the first one.
 func refusesConnections(err error) bool {
 	switch err := err.(type) {
 	case *net.OpError:
-		return err.Op == "dial" && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist))
+		return err.Op == "dial" && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, refusedOnWindows) ||
+			errors.Is(err, fs.ErrNotExist))
 	case interface{ Unwrap() []error }:
 		all := err.Unwrap()
 		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !refusesConnections(err) })

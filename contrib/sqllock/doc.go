@@ -139,7 +139,7 @@
 //
 // The sessions of a client should not be at serializable by default. MariaDB with innodb_snapshot_isolation, the
 // default since 11.6, refuses a statement there that has waited for another one, with error 1020. TryAcquire
-// fails then. Acquire tries again.
+// fails then. Acquire tries again, once it has read the row.
 //
 // MySQL 8 has not been run. What is known to differ from MariaDB: GET_LOCK takes whole seconds, so a
 // SessionLock polls if its lease is less than 3 s, as it does with MariaDB here. A server that has ended

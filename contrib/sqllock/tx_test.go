@@ -276,10 +276,10 @@ func TestInTxBehindAGuardedTransaction(t *testing.T) {
 				first, second := lockOf(t, a, "lock"), lockOf(t, b, "lock")
 				hold := mustAcquire(t, first)
 				guarded := begin(t, one.db, level)
+				wire.cut(true) // before a renewal waits for the guarded transaction
+				defer wire.cut(false)
 				require.NoError(t, first.Guard(t.Context(), guarded, hold.Token()))
 				require.NoError(t, insertOnce(guarded))
-				wire.cut(true)
-				defer wire.cut(false)
 				<-hold.Done()
 				time.Sleep(time.Second / 5) // the lease has ended
 
