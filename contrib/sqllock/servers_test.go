@@ -207,7 +207,8 @@ func startMariaDB() (*server, error) {
 	return p.await(sqllock.MySQL, func(port string) []string {
 		return []string{mariadbd, "--no-defaults", "--datadir=" + p.dir + "/data", "--bind-address=127.0.0.1",
 			"--port=" + port, "--socket=" + p.dir + "/socket", "--pid-file=" + p.dir + "/pid",
-			"--innodb-flush-log-at-trx-commit=2", "--max-connections=300", "--skip-name-resolve"}
+			"--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync", "--debug-no-sync",
+			"--max-connections=300", "--skip-name-resolve"}
 	}, connectMariaDB)
 }
 
