@@ -135,10 +135,9 @@ func newTrial(t *testing.T, different *bool) *trial {
 	}
 	for n := range 3 {
 		client := testzk.Connected(t, tr.ensemble.Connect())
-		tr.writers = append(tr.writers, &writer{
-			client: client, name: fmt.Sprintf("writer-%d", n), pause: 60 * time.Millisecond, below: n > 0,
-			wrong: func(err error) { failUnlessDifferent(t, tr.ensemble.Logs, err) },
-		})
+		w := &writer{client: client, name: fmt.Sprintf("writer-%d", n), pause: 60 * time.Millisecond, below: n > 0}
+		w.wrong = w.keepWrong
+		tr.writers = append(tr.writers, w)
 	}
 	tr.agree("the start")
 	return tr
@@ -231,6 +230,7 @@ func (tr *trial) written(more int) {
 func (tr *trial) agree(step string) {
 	for _, w := range tr.writers {
 		tr.followers.writes.add(w.take()...)
+		tr.require(w.unexplained(), step)
 	}
 	diff := ""
 	eventually(tr.t, func() bool {

@@ -153,14 +153,6 @@ func mismatch(writeLogs func(w io.Writer, lines int)) error {
 	return nil
 }
 
-// failUnlessDifferent fails a test because of an error that no fault explains. If the servers have had different
-// nodes, these explain it.
-func failUnlessDifferent(t *testing.T, writeLogs func(w io.Writer, lines int), err error) {
-	if mismatch(writeLogs) == nil {
-		t.Errorf("an error that no fault explains: %v", err)
-	}
-}
-
 // losses returns what was lost.
 func (all ledgers) losses() (err error) {
 	for _, l := range all {

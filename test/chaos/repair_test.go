@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,57 +24,62 @@ var errNotRepaired = errors.New("no file can be set aside")
 
 // unfinished is a file that a killed server leaves, with which it does not start again.
 type unfinished struct {
+	kind      string
 	endsStart func(failed error) bool // reports whether a start failed because of it
 	// find returns its name in a folder with the data of the server. It returns errNotRepaired if there is none,
 	// or if the server may have agreed to a transaction that it has nowhere else.
 	find func(folder string) (string, error)
 }
 
-// unfinishedFiles are the known ones.
+// unfinishedFiles are the known ones. With two of them a start fails by the earlier one first.
 //
 // The last transaction log may be empty (ZOOKEEPER-2332). The server writes the header before it writes a
 // transaction, so it has agreed to none that was in the file.
 //
 // A snapshot may be of an epoch that is not yet that of the server (ZOOKEEPER-2354). A server that joins a leader
-// writes the snapshot, then the epoch, and agrees to the leader after that.
+// writes the snapshot, then the epoch, and agrees to the leader after that. It writes the epoch to another file, which
+// may be empty, and which it reads if there is such a snapshot.
 var unfinishedFiles = []unfinished{
-	{endedInLogHeader, emptyLog},
-	{endedBehindSnapshot, snapshotOfLaterEpoch},
+	{"log", endedInLogHeader, emptyLog},
+	{"epoch", endedInEpoch, emptyEpoch},
+	{"snapshot", endedBehindSnapshot, snapshotOfLaterEpoch},
 }
 
 // startRepaired starts a server that is down. If it ends because of an unfinished file, startRepaired sets the file
 // aside, and starts the server again. That loses nothing. The folder, which must not exist, gets a copy of the data
-// with the file beside it. startRepaired returns the name of the file, which is empty if nothing was repaired. Any
-// other failed start is returned as it is.
-func startRepaired(ctx context.Context, s *ensemble.Server, folder string) (file string, err error) {
+// for each such file, with the file beside it. startRepaired returns the names of the files. They are empty if nothing
+// was repaired. Any other failed start is returned as it is.
+func startRepaired(ctx context.Context, s *ensemble.Server, folder string) (files string, err error) {
 	err = s.Start(ctx)
+	var aside []string
 	for _, u := range unfinishedFiles {
-		if err != nil && u.endsStart(err) {
-			return startWithout(ctx, s, folder, u, err)
+		if err == nil || !u.endsStart(err) {
+			continue
 		}
+		file, repairErr := u.setAside(s, filepath.Join(folder, u.kind))
+		if repairErr != nil {
+			err = errors.Join(err, repairErr)
+			break
+		}
+		aside = append(aside, file)
+		err = s.Start(ctx)
 	}
-	return "", err
+	return strings.Join(aside, ", "), err
 }
 
-// startWithout sets an unfinished file aside, and starts the server, after a start that has failed.
-func startWithout(
-	ctx context.Context, s *ensemble.Server, folder string, u unfinished, failed error,
-) (file string, err error) {
+// setAside moves the file to where the server does not look. The folder gets a copy of the data.
+func (u unfinished) setAside(s *ensemble.Server, folder string) (file string, err error) {
 	if err := s.Backup(folder); err != nil {
-		return "", errors.Join(failed, err)
+		return "", err
 	}
 	file, err = u.find(folder)
 	if err != nil {
-		return "", errors.Join(failed, err)
+		return "", err
 	}
-	// A server does not look there.
 	if err := os.Rename(filepath.Join(folder, "version-2", file), filepath.Join(folder, "aside-"+file)); err != nil {
 		return "", err
 	}
-	if err := s.Restore(folder); err != nil {
-		return "", err
-	}
-	return file, s.Start(ctx)
+	return file, s.Restore(folder)
 }
 
 // endedInLogHeader reports whether a start failed because the header of a transaction log cannot be read
@@ -87,6 +94,28 @@ func endedInLogHeader(err error) bool {
 func endedBehindSnapshot(err error) bool {
 	_, text, found := strings.Cut(err.Error(), "java.io.IOException: The current epoch, ")
 	return found && strings.Contains(text, ", is older than the last zxid, ")
+}
+
+// endedInEpoch reports whether a start failed because there is no number in the file of the next epoch.
+func endedInEpoch(err error) bool {
+	_, text, found := strings.Cut(err.Error(), "java.io.IOException: Found ")
+	file, _, _ := strings.Cut(text, "\n")
+	return found && strings.HasSuffix(file, nextEpoch)
+}
+
+// nextEpoch is the file to which a server writes the number of an epoch first.
+const nextEpoch = "currentEpoch.tmp"
+
+// emptyEpoch returns the name of the file of the next epoch, which must be empty.
+func emptyEpoch(folder string) (string, error) {
+	info, err := os.Stat(filepath.Join(folder, "version-2", nextEpoch))
+	if err != nil {
+		return "", err
+	}
+	if info.Size() > 0 {
+		return "", fmt.Errorf("%w: %s has %d bytes", errNotRepaired, nextEpoch, info.Size())
+	}
+	return nextEpoch, nil
 }
 
 // emptyLog returns the name of the last transaction log, which must be empty.
@@ -190,7 +219,7 @@ func TestOnlyUnfinishedFilesAreSetAside(t *testing.T) {
 	require.False(t, s.Running())
 
 	damage(t, s, func(folder string) { require.NoError(t, os.Truncate(filepath.Join(folder, next), 0)) })
-	startsRepaired(t, e, s, filepath.Base(next))
+	startsRepaired(t, e, s, map[string]string{"log": filepath.Base(next)})
 
 	require.NoError(t, s.Kill())
 	next = "snapshot.7fffffff00000001.tmp"
@@ -201,19 +230,22 @@ func TestOnlyUnfinishedFilesAreSetAside(t *testing.T) {
 		data, err := os.ReadFile(filepath.Join(logs, written.name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(logs, next), data, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(logs, nextEpoch), nil, 0o600))
 	})
-	startsRepaired(t, e, s, next)
+	startsRepaired(t, e, s, map[string]string{"epoch": nextEpoch, "snapshot": next})
 }
 
-// startsRepaired requires that a server does not start until a file is set aside, and has its nodes then.
-func startsRepaired(t *testing.T, e *ensemble.Ensemble, s *ensemble.Server, file string) {
+// startsRepaired requires that a server does not start until files are set aside, and has its nodes then.
+func startsRepaired(t *testing.T, e *ensemble.Ensemble, s *ensemble.Server, files map[string]string) {
 	t.Helper()
 	require.Error(t, s.Start(testzk.Context(t)), "the server repairs itself")
 	kept := filepath.Join(t.TempDir(), "kept")
 	aside, err := startRepaired(testzk.Context(t), s, kept)
 	require.NoError(t, err)
-	require.Equal(t, file, aside)
-	require.FileExists(t, filepath.Join(kept, "aside-"+file))
+	require.Equal(t, strings.Join(slices.Sorted(maps.Values(files)), ", "), aside)
+	for kind, file := range files {
+		require.FileExists(t, filepath.Join(kept, kind, "aside-"+file))
+	}
 	require.NoError(t, e.WaitReady(testzk.Context(t)))
 	data, _, err := testzk.Connected(t, s.Addr()).Get(testzk.Context(t), "/kept")
 	require.NoError(t, err)
@@ -227,6 +259,7 @@ func TestOtherFailedStartsAreNotRepaired(t *testing.T) {
 		"\tat persistence.FileHeader.deserialize(FileHeader.java:67)",
 		"java.io.EOFException\n\tat persistence.FileHeader.deserialize(FileHeader.java:67)",
 		"java.io.IOException: The accepted epoch, 2 is less than the current epoch, 3",
+		"java.io.IOException: Found null in /data/version-2/acceptedEpoch\nnext: currentEpoch.tmp",
 	} {
 		for _, u := range unfinishedFiles {
 			require.False(t, u.endsStart(errors.New(text)), text)

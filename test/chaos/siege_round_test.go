@@ -32,7 +32,7 @@ func (s *siege) round(n int) {
 	monitoring.Wait()
 	stop()
 	s.giveUpIfLost(s.ledgers.check(s.t))
-	s.require(s.wrong)
+	s.require(errors.Join(s.wrong, s.writer.unexplained()))
 	repaired := time.Now()
 	s.progress()
 	s.note("round %d: the faults are over: %s", n+1, order)

@@ -313,6 +313,23 @@ type writer struct {
 	mu    sync.Mutex
 	count int
 	made  []attempt
+	first error // that was kept
+}
+
+// keepWrong keeps the first error that no fault explains, for unexplained.
+func (w *writer) keepWrong(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.first == nil {
+		w.first = fmt.Errorf("an error that no fault explains: %w", err)
+	}
+}
+
+// unexplained returns an error that keepWrong has kept.
+func (w *writer) unexplained() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.first
 }
 
 // run makes changes until over is closed.
