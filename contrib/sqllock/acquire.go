@@ -161,7 +161,7 @@ func (a *attempt) try(ctx context.Context) error {
 		switch {
 		case won:
 			return nil
-		case err != nil && a.unknown && lost == nil && ctx.Err() == nil:
+		case err != nil && a.unknown && lost == nil && ctx.Err() == nil && !errors.Is(err, errAltered):
 			lost = err
 		case err != nil:
 			return err

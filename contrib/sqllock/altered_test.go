@@ -66,7 +66,7 @@ func TestAlteredHolderLeavesNoRow(t *testing.T) {
 		"Acquire":    func(l *KeyLock, ctx context.Context) error { _, err := l.Acquire(ctx); return err },
 	}
 	for name, ends := range map[string]string{
-		"the context ends before the insert":   "INSERT",
+		"the context ends in the insert":       "INSERT",
 		"the context ends before the read":     "SELECT of the row",
 		"the context ends before the deletion": "DELETE",
 		"the answer is lost":                   "",
@@ -77,12 +77,18 @@ func TestAlteredHolderLeavesNoRow(t *testing.T) {
 				cancel, lost := func() {}, ends != ""
 				d := alteringDB{mu: &sync.Mutex{}, holder: &holder}
 				d.before = func(statement string) {
-					if statement == ends {
+					if statement == ends && statement != "INSERT" {
 						cancel()
 					}
 				}
 				d.after = func(statement string) error {
-					if statement == "INSERT" && !lost {
+					switch {
+					case statement != "INSERT":
+						return nil
+					case statement == ends:
+						cancel()
+						return context.Canceled
+					case !lost:
 						lost = true
 						return errors.New("the connection is lost")
 					}

@@ -38,8 +38,8 @@ type KeyLock struct{ e engine }
 // The columns must hold their values unaltered. A MySQL that is not strict may cut a value or replace its letters. A
 // row is known to be that of an acquire only by the first 10 of the random letters of its holder. If a column cuts the
 // holder to a part of the label, or alters the name, the row may be that of another program, so it stays. Then no
-// acquire succeeds: TryAcquire fails with recipes.ErrNotAcquired, and Acquire waits until its context ends. The row
-// blocks the lock for a lease after the last attempt.
+// acquire succeeds: TryAcquire fails with recipes.ErrNotAcquired, and Acquire waits until its context ends. A row that
+// they leave blocks the lock for a lease.
 type KeyTable struct {
 	// Table is the name of the table, perhaps with its schema.
 	Table string
@@ -47,8 +47,8 @@ type KeyTable struct {
 	Name string
 	// Holder is the column of the holder, a text. A holder is the label of WithOwner, a space, and 26
 	// random letters and digits, or only these if the label is "". It must fit into the column. Acquires fail if the
-	// column alters it and leaves the first 10 of the 26. Spaces at the end, as CHAR has them, do not count. ""
-	// means "holder".
+	// column alters it and leaves the first 10 of the 26. Spaces at the end, as CHAR has them, do not count. In MySQL
+	// the holders of all programs must be text in the character set of the connection. "" means "holder".
 	Holder string
 	// Expires is the column of the time, in PostgreSQL timestamptz, in MySQL DATETIME(6) or
 	// TIMESTAMP(6). "" means "expires_at". If it has whole seconds, a hold may last up to a second shorter, so
@@ -217,6 +217,9 @@ func (t *keys) renew(ctx context.Context, q request) (time.Duration, error) {
 		return 0, err
 	}
 	r, err := t.read(ctx, q)
+	if errors.Is(err, errAltered) { // since the acquire, by another program
+		return 0, nil
+	}
 	return r.leftTo(q), err
 }
 

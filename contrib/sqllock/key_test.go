@@ -305,6 +305,29 @@ func TestKeyLockThatIsAlteredToAnotherHolder(t *testing.T) {
 	}
 }
 
+// An acquire is given up while it waits for another program. In a column of numbers that one's holder is equal to that
+// of the acquire. Its row stays.
+func TestKeyLockThatIsGivenUpDeletesNoOtherRow(t *testing.T) {
+	t.Parallel()
+	one := serverOf(t, sqllock.MySQL).site(t)
+	t.Cleanup(func() { require.Equal(t, 1, one.count(t, "mutexes")) }) // after the client is closed
+	lock := one.looseKeyLock(t, "varchar(100)", "BIGINT", "7")
+	other := begin(t, one.db, sql.LevelReadCommitted)
+	_, err := other.Exec("INSERT INTO mutexes VALUES ('orders/7/items', '7', CURRENT_TIMESTAMP + INTERVAL '1' HOUR)")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := lock.TryAcquire(ctx)
+		ended <- err
+	}()
+	one.awaitRowLock(t)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.NoError(t, other.Commit())
+}
+
 // Another program inserts the row in a transaction, for which an acquire waits. The holder is the label of the lock,
 // and the driver counts rows that were found and not changed. The other program has the lock.
 func TestKeyLockWhoseLabelIsAHolder(t *testing.T) {
