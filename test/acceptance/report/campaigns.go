@@ -34,6 +34,10 @@ var campaigns = []campaign{
 		says: "6 ensembles, 47 rounds, 20,882 grants, 42,846 additions to counters, 183,256 events of caches",
 	},
 	{
+		date: "2026-11-30", commit: "64edf0d", command: "make siege DURATION=30m SEED=1063821606", faults: 424,
+		says: "7 ensembles, 41 rounds, 18,340 grants, 31,303 additions to counters, 127,198 events of caches",
+	},
+	{
 		date: "2026-11-28", commit: "9d24e22", command: "make swarm SEEDS=8800", seeds: 8_800,
 		says: "5,209,965 requests, 148,089 holds, 134,086 simulated faults",
 	},
