@@ -161,7 +161,7 @@ func (a *attempt) try(ctx context.Context) error {
 		switch {
 		case won:
 			return nil
-		case err != nil && a.unknown && lost == nil && ctx.Err() == nil && !errors.Is(err, errAltered):
+		case err != nil && a.unknown && lost == nil && ctx.Err() == nil && !isFinal(err):
 			lost = err
 		case err != nil:
 			return err
@@ -224,7 +224,7 @@ func (a *attempt) wait(ctx context.Context) error {
 // succeed, and the last one of a lease in which all looks have failed, three or more. Two may have got dead
 // connections of the pool.
 func (a *attempt) fails(err error, asked time.Time) bool {
-	if !a.answered || errors.Is(err, errAltered) || errors.Is(err, errLastToken) {
+	if !a.answered || isFinal(err) {
 		return true
 	}
 	if a.failure == nil {
@@ -235,6 +235,9 @@ func (a *attempt) fails(err error, asked time.Time) bool {
 	a.failures++
 	return a.failures >= 3 && time.Since(a.failing) > a.c.lease
 }
+
+// isFinal reports whether no acquire can succeed after an error.
+func isFinal(err error) bool { return errors.Is(err, errAltered) || errors.Is(err, errLastToken) }
 
 // once reads the row and acquires the lock if it is free. Otherwise left is how long the lease of the
 // holder lasts at most, or 0 if the row could not be changed.
