@@ -107,15 +107,18 @@ func endedInEpoch(err error) bool {
 const nextEpoch = "currentEpoch.tmp"
 
 // emptyEpoch returns the name of the file of the next epoch, which must be empty.
-func emptyEpoch(folder string) (string, error) {
-	info, err := os.Stat(filepath.Join(folder, "version-2", nextEpoch))
+func emptyEpoch(folder string) (string, error) { return empty(folder, nextEpoch) }
+
+// empty returns the name of a file, which must be empty.
+func empty(folder, name string) (string, error) {
+	info, err := os.Stat(filepath.Join(folder, "version-2", name))
 	if err != nil {
 		return "", err
 	}
 	if info.Size() > 0 {
-		return "", fmt.Errorf("%w: %s has %d bytes", errNotRepaired, nextEpoch, info.Size())
+		return "", fmt.Errorf("%w: %s has %d bytes", errNotRepaired, name, info.Size())
 	}
-	return nextEpoch, nil
+	return name, nil
 }
 
 // emptyLog returns the name of the last transaction log, which must be empty.
@@ -124,14 +127,7 @@ func emptyLog(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	info, err := os.Stat(filepath.Join(folder, "version-2", log.name))
-	if err != nil {
-		return "", err
-	}
-	if info.Size() > 0 {
-		return "", fmt.Errorf("%w: %s, the last log, has %d bytes", errNotRepaired, log.name, info.Size())
-	}
-	return log.name, nil
+	return empty(folder, log.name)
 }
 
 // snapshotOfLaterEpoch returns the name of the last snapshot, which must be of a later epoch than the server and
@@ -152,12 +148,12 @@ func snapshotOfLaterEpoch(folder string) (string, error) {
 	if snapshot.zxid>>32 <= epoch {
 		return "", fmt.Errorf("%w: %s, the last snapshot, is of epoch %d", errNotRepaired, snapshot.name, epoch)
 	}
-	log, err := last(folder, "log.")
-	if err == nil && log.zxid>>32 > epoch {
-		return "", fmt.Errorf("%w: %s is later than epoch %d", errNotRepaired, log.name, epoch)
-	}
-	if err != nil && !errors.Is(err, errNotRepaired) {
+	switch log, err := last(folder, "log."); {
+	case errors.Is(err, errNotRepaired): // there is none
+	case err != nil:
 		return "", err
+	case log.zxid>>32 > epoch:
+		return "", fmt.Errorf("%w: %s is later than epoch %d", errNotRepaired, log.name, epoch)
 	}
 	return snapshot.name, nil
 }
