@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/docent-zk/docent/recipes"
 )
 
 // alteringDB cuts the holder of the row of a KeyLock.
 type alteringDB struct {
 	scripted
 	mu     *sync.Mutex
-	holder *string // of the row; "": there is none
-	before func(statement string)
-	after  func(statement string) error // returns what becomes of the answer
+	holder *string                   // of the row; "": there is none
+	at     func(moment string) error // is called before and after statements; after one it returns what is answered
 }
 
 func (d alteringDB) Connect(context.Context) (driver.Conn, error) { return d, nil }
@@ -27,7 +28,7 @@ func (d alteringDB) ExecContext(ctx context.Context, text string, args []driver.
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	statement, _, _ := strings.Cut(text, " ")
-	d.before(statement)
+	_ = d.at("before " + statement)
 	if err := ctx.Err(); err != nil { // it does not arrive
 		return nil, err
 	}
@@ -41,14 +42,14 @@ func (d alteringDB) ExecContext(ctx context.Context, text string, args []driver.
 		*d.holder = ""
 		changed = 1
 	}
-	return changed, d.after(statement)
+	return changed, d.at("after " + statement)
 }
 
 func (d alteringDB) QueryContext(ctx context.Context, _ string, _ []driver.NamedValue) (driver.Rows, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if *d.holder != "" {
-		d.before("SELECT of the row")
+		_ = d.at("before SELECT of the row")
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -61,39 +62,32 @@ func (d alteringDB) QueryContext(ctx context.Context, _ string, _ []driver.Named
 
 // The column of a KeyLock alters the holder, and something else goes wrong. No row is left.
 func TestAlteredHolderLeavesNoRow(t *testing.T) {
-	acquires := map[string]func(*KeyLock, context.Context) error{
-		"TryAcquire": func(l *KeyLock, ctx context.Context) error { _, err := l.TryAcquire(ctx); return err },
-		"Acquire":    func(l *KeyLock, ctx context.Context) error { _, err := l.Acquire(ctx); return err },
+	acquires := map[string]func(*KeyLock, context.Context) (*recipes.Hold, error){
+		"TryAcquire": (*KeyLock).TryAcquire, "Acquire": (*KeyLock).Acquire,
 	}
-	for name, ends := range map[string]string{
-		"the context ends in the insert":       "INSERT",
-		"the context ends before the read":     "SELECT of the row",
-		"the context ends before the deletion": "DELETE",
-		"the answer is lost":                   "",
+	ends := func(cancel func()) error { cancel(); return context.Canceled }
+	isLost := func(func()) error { return errors.New("the connection is lost") }
+	for name, row := range map[string]struct {
+		moment  string
+		happens func(cancel func()) error // once
+	}{
+		"the context ends in the insert":       {"after INSERT", ends},
+		"the context ends before the read":     {"before SELECT of the row", ends},
+		"the context ends before the deletion": {"before DELETE", ends},
+		"the answer is lost":                   {"after INSERT", isLost},
 	} {
 		for how, acquire := range acquires {
 			t.Run(name+" "+how, func(t *testing.T) {
 				var holder string
-				cancel, lost := func() {}, ends != ""
-				d := alteringDB{mu: &sync.Mutex{}, holder: &holder}
-				d.before = func(statement string) {
-					if statement == ends && statement != "INSERT" {
-						cancel()
-					}
-				}
-				d.after = func(statement string) error {
-					switch {
-					case statement != "INSERT":
+				var cancel func()
+				happened := false
+				d := alteringDB{mu: &sync.Mutex{}, holder: &holder, at: func(moment string) error {
+					if moment != row.moment || happened {
 						return nil
-					case statement == ends:
-						cancel()
-						return context.Canceled
-					case !lost:
-						lost = true
-						return errors.New("the connection is lost")
 					}
-					return nil
-				}
+					happened = true
+					return row.happens(cancel)
+				}}
 				onDriver(t, d, func(t *testing.T, c *Client) {
 					var ctx context.Context
 					ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
@@ -101,7 +95,7 @@ func TestAlteredHolderLeavesNoRow(t *testing.T) {
 					lock, err := NewKeyLock(c, "lock")
 					assert.NoError(t, err)
 					begun := time.Now()
-					err = acquire(lock, ctx)
+					_, err = acquire(lock, ctx)
 					assert.Error(t, err)
 					if ctx.Err() == nil {
 						assert.ErrorContains(t, err, "the column has made")
@@ -110,6 +104,7 @@ func TestAlteredHolderLeavesNoRow(t *testing.T) {
 					time.Sleep(time.Second) // what is done in the background
 					d.mu.Lock()
 					defer d.mu.Unlock()
+					assert.True(t, happened)
 					assert.Empty(t, holder, "the row is left")
 				})
 			})

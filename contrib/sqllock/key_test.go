@@ -274,6 +274,17 @@ func (s *site) connectBy(t testing.TB, set func(*mysql.Config)) *sql.DB {
 	return db
 }
 
+// behindInsert has another program insert the row of keyLockBy in a transaction, for an hour, and acquire wait for it.
+// The channel gets the error of acquire.
+func (s *site) behindInsert(t testing.TB, holder string, acquire func() error) (other *sql.Tx, ended <-chan error) {
+	t.Helper()
+	other = begin(t, s.db, sql.LevelReadCommitted)
+	_, err := other.Exec(
+		"INSERT INTO mutexes VALUES ('orders/7/items', ?, CURRENT_TIMESTAMP + INTERVAL '1' HOUR)", holder)
+	require.NoError(t, err)
+	return other, s.untilRowLock(t, acquire)
+}
+
 // Another program inserts the row in a transaction, for which an acquire waits. The column alters the holder of the
 // acquire to that of the other program, which has the lock for its own time.
 func TestKeyLockThatIsAlteredToAnotherHolder(t *testing.T) {
@@ -285,16 +296,10 @@ func TestKeyLockThatIsAlteredToAnotherHolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			one := serverOf(t, sqllock.MySQL).site(t)
 			lock := one.looseKeyLock(t, "varchar(100)", row.column, row.label)
-			other := begin(t, one.db, sql.LevelReadCommitted)
-			_, err := other.Exec(
-				"INSERT INTO mutexes VALUES ('orders/7/items', ?, CURRENT_TIMESTAMP + INTERVAL '1' HOUR)", row.theirs)
-			require.NoError(t, err)
-			ended := make(chan error, 1)
-			go func() {
+			other, ended := one.behindInsert(t, row.theirs, func() error {
 				_, err := lock.TryAcquire(t.Context())
-				ended <- err
-			}()
-			one.awaitRowLock(t)
+				return err
+			})
 			require.NoError(t, other.Commit())
 			require.ErrorIs(t, <-ended, recipes.ErrNotAcquired)
 			var left int
@@ -312,17 +317,12 @@ func TestKeyLockThatIsGivenUpDeletesNoOtherRow(t *testing.T) {
 	one := serverOf(t, sqllock.MySQL).site(t)
 	t.Cleanup(func() { require.Equal(t, 1, one.count(t, "mutexes")) }) // after the client is closed
 	lock := one.looseKeyLock(t, "varchar(100)", "BIGINT", "7")
-	other := begin(t, one.db, sql.LevelReadCommitted)
-	_, err := other.Exec("INSERT INTO mutexes VALUES ('orders/7/items', '7', CURRENT_TIMESTAMP + INTERVAL '1' HOUR)")
-	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
+	other, ended := one.behindInsert(t, "7", func() error {
 		_, err := lock.TryAcquire(ctx)
-		ended <- err
-	}()
-	one.awaitRowLock(t)
+		return err
+	})
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.NoError(t, other.Commit())
@@ -343,16 +343,10 @@ func TestKeyLockWhoseLabelIsAHolder(t *testing.T) {
 			defer cancel()
 			lock := one.keyLockBy(t, "host-1", func(config *mysql.Config) { config.ClientFoundRows = true },
 				sqllock.WithMetrics(whenWaiting(cancel)))
-			other := begin(t, one.db, sql.LevelReadCommitted)
-			_, err := other.Exec(
-				"INSERT INTO mutexes VALUES ('orders/7/items', 'host-1', CURRENT_TIMESTAMP + INTERVAL '1' HOUR)")
-			require.NoError(t, err)
-			ended := make(chan error, 1)
-			go func() {
+			other, ended := one.behindInsert(t, "host-1", func() error {
 				_, err := acquire(lock, ctx)
-				ended <- err
-			}()
-			one.awaitRowLock(t)
+				return err
+			})
 			require.NoError(t, other.Commit())
 			require.ErrorIs(t, <-ended, recipes.ErrNotAcquired)
 		})

@@ -54,12 +54,15 @@ func TestReleaseOfAHoldThatWasTakenAway(t *testing.T) {
 	})
 }
 
-// awaitRowLock waits until a statement waits for a row of the site's database.
+// untilRowLock starts fn, and returns when a statement waits for a row of the site's database. The channel gets the
+// error of fn.
 //
 // InnoDB answers from a cache. It renews the cache only if nothing has read it for 100 ms: with a
 // shorter interval the first answer would be repeated for ever.
-func (s *site) awaitRowLock(t testing.TB) {
+func (s *site) untilRowLock(t testing.TB, fn func() error) (ended <-chan error) {
 	t.Helper()
+	result := make(chan error, 1)
+	go func() { result <- fn() }()
 	text := "SELECT COUNT(*) FROM information_schema.innodb_trx" +
 		" JOIN information_schema.processlist ON id = trx_mysql_thread_id" +
 		" WHERE trx_state = 'LOCK WAIT' AND db = DATABASE()"
@@ -69,6 +72,7 @@ func (s *site) awaitRowLock(t testing.TB) {
 	for n := 0; n == 0; time.Sleep(200 * time.Millisecond) {
 		require.NoError(t, s.db.QueryRow(text).Scan(&n))
 	}
+	return result
 }
 
 // The database does not answer a release when Close ends it, and answers a moment later.
@@ -166,26 +170,20 @@ func TestRowDeletedBeforeATransaction(t *testing.T) {
 		_, err := operator.Exec("SELECT * FROM docent_locks FOR UPDATE")
 		require.NoError(t, err)
 		tx := begin(t, one.db, sql.LevelReadCommitted)
-		type result struct {
-			token int64
-			err   error
-		}
-		taken := make(chan result, 1)
-		go func() {
-			token, err := lock.InTx(t.Context(), tx)
-			taken <- result{token, err}
-		}()
-		one.awaitRowLock(t)
+		var token int64
+		ended := one.untilRowLock(t, func() (err error) {
+			token, err = lock.InTx(t.Context(), tx)
+			return err
+		})
 		_, err = operator.Exec("DELETE FROM docent_locks")
 		require.NoError(t, err)
 		require.NoError(t, operator.Commit())
-		got := <-taken
-		require.NoError(t, got.err)
-		require.Greater(t, got.token, hold.Token())
+		require.NoError(t, <-ended)
+		require.Greater(t, token, hold.Token())
 		_, err = lock.TryAcquire(t.Context())
 		require.Error(t, err)
 		require.NoError(t, tx.Commit())
-		require.Greater(t, mustAcquire(t, lock).Token(), got.token)
+		require.Greater(t, mustAcquire(t, lock).Token(), token)
 	})
 }
 

@@ -226,12 +226,11 @@ func TestTicketThatComesLate(t *testing.T) {
 		require.NoError(t, err)
 
 		ctx, cancel := context.WithCancel(t.Context())
-		ended, waiter := make(chan error, 1), lockOf(t, b, "lock")
-		go func() {
+		waiter := lockOf(t, b, "lock")
+		ended := one.untilRowLock(t, func() error {
 			_, err := waiter.Acquire(ctx)
-			ended <- err
-		}()
-		one.awaitRowLock(t)
+			return err
+		})
 		cancel()
 		require.Error(t, <-ended)
 		require.NoError(t, b.Close())

@@ -199,12 +199,10 @@ func TestTransactionWithASecondLockThatIsBusy(t *testing.T) {
 				}), level)
 				_, err = first.InTx(t.Context(), tx)
 				require.NoError(t, err)
-				acquired := make(chan error, 1)
-				go func() {
+				acquired := one.untilRowLock(t, func() error {
 					_, err := busy.InTx(t.Context(), tx)
-					acquired <- err
-				}()
-				one.awaitRowLock(t)
+					return err
+				})
 				_, err = other.Exec("UPDATE counter SET n = 1")
 				require.NoError(t, err)
 				require.NoError(t, other.Commit())
@@ -284,8 +282,7 @@ func TestInTxBehindAGuardedTransaction(t *testing.T) {
 				time.Sleep(time.Second / 5) // the lease has ended
 
 				tx := begin(t, one.db, level)
-				ended := make(chan error, 1)
-				go func() {
+				ended := one.untilRowLock(t, func() error {
 					_, err := second.InTx(t.Context(), tx)
 					if err == nil {
 						err = insertOnce(tx)
@@ -293,9 +290,8 @@ func TestInTxBehindAGuardedTransaction(t *testing.T) {
 					if err == nil {
 						err = tx.Commit()
 					}
-					ended <- err
-				}()
-				one.awaitRowLock(t)
+					return err
+				})
 				require.NoError(t, guarded.Commit())
 				if err := <-ended; err != nil {
 					require.Equal(t, sql.LevelSerializable, level, err)
