@@ -2,8 +2,12 @@ package porting
 
 import (
 	"context"
+	"encoding/binary"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,14 +16,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/counter"
+	"github.com/docent-zk/docent/recipes/discovery"
+	"github.com/docent-zk/docent/recipes/group"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// These tests run the fragments that follow nodes, on networks that fail again and
-// again. Each fragment must go on, and see the last state.
+// These tests run the fragments that follow or keep nodes, on networks that fail again and again. Each fragment must
+// go on, and see the last state.
 
 const (
 	flapSeeds   = 20
@@ -41,15 +48,165 @@ func TestSimulatedFollowNode(t *testing.T) {
 				last.set(n)
 			})
 		})
-		for i := range outages {
-			time.Sleep(upTo(random, 2*time.Second))
-			require.NoError(t, srv.Set("/config", []byte(strconv.Itoa(i+1))))
-			net.fail()
-		}
-		time.Sleep(calm)
+		net.failAgainAndAgain(func(n int) { require.NoError(t, srv.Set("/config", []byte(strconv.Itoa(n)))) })
 		require.Equal(t, outages, last.get())
 		following.stop()
 	})
+}
+
+func TestSimulatedMembership(t *testing.T) {
+	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client, net := flapping(t, srv, "a", random)
+		members := newNames()
+		following := start(t, func(ctx context.Context) error {
+			return beMember(ctx, client, func(c group.Change) { members.set(c.Member.ID, c.Kind != group.Removed) })
+		})
+		time.Sleep(calm)
+		net.failAgainAndAgain(func(n int) { changeChildren(t, srv, "/group", n) })
+		require.Equal(t, childrenOf(t, srv, "/group"), members.list())
+		require.Contains(t, members.list(), "host-3")
+		following.stop()
+	})
+}
+
+func TestSimulatedCaches(t *testing.T) {
+	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		require.NoError(t, srv.Create("/config", nil))
+		require.NoError(t, srv.Create("/config/timeout", []byte("0")))
+		client, net := flapping(t, srv, "a", random)
+		config, err := followConfig(t.Context(), client, func(string) {})
+		require.NoError(t, err)
+		defer config.Close()
+		names := newNames()
+		workers, err := followWorkers(t.Context(), client,
+			func(path string) { names.set(strings.TrimPrefix(path, "/workers/"), true) },
+			func(path string) { names.set(strings.TrimPrefix(path, "/workers/"), false) })
+		require.NoError(t, err)
+		defer workers.Close()
+		net.failAgainAndAgain(func(n int) {
+			require.NoError(t, srv.Set("/config/timeout", []byte(strconv.Itoa(n))))
+			changeChildren(t, srv, "/workers", n)
+		})
+		require.Equal(t, strconv.Itoa(outages), timeout(config))
+		want := childrenOf(t, srv, "/workers")
+		require.Equal(t, want, names.list())
+		require.Len(t, currentData(workers), len(want))
+	})
+}
+
+func TestSimulatedTreeWatch(t *testing.T) {
+	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		require.NoError(t, srv.Create("/jobs", nil))
+		client, net := flapping(t, srv, "a", random)
+		changed := make(chan string, 1)
+		watch, err := watchTree(t.Context(), client, "/jobs", func(path string) {
+			select {
+			case changed <- path:
+			default: // the reader will read
+			}
+		})
+		require.NoError(t, err)
+		defer watch.Stop()
+		last := newSeen([]string{})
+		reading := start(t, func(ctx context.Context) error {
+			for {
+				select {
+				case <-changed:
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+				var names []string
+				for client.Outlast(ctx, readNames(ctx, client, "/jobs", &names)) {
+				}
+				last.set(names)
+			}
+		})
+		net.failAgainAndAgain(func(n int) { changeChildren(t, srv, "/jobs", n) })
+		require.Equal(t, childrenOf(t, srv, "/jobs"), last.get())
+		reading.stop()
+	})
+}
+
+func TestSimulatedCopyOfACount(t *testing.T) {
+	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client, net := flapping(t, srv, "a", random)
+		count, err := counter.NewCount(client, "/limit", 0)
+		require.NoError(t, err)
+		get, err := copyOf(t.Context(), count)
+		require.NoError(t, err)
+		net.failAgainAndAgain(func(n int) {
+			require.NoError(t, srv.Set("/limit", binary.BigEndian.AppendUint32(nil, uint32(n))))
+		})
+		n, err := get()
+		require.NoError(t, err)
+		require.EqualValues(t, outages, n)
+	})
+}
+
+// The nodes of a process are there after each outage.
+func TestSimulatedRegistrations(t *testing.T) {
+	sim.Run(t, flapSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		client, net := flapping(t, srv, "a", random)
+		node, err := register(t.Context(), client, "10.0.0.3:8080")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, node.Close()) }()
+		registry, err := discovery.New(client, "/registry")
+		require.NoError(t, err)
+		instance, err := offer(t.Context(), registry)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, instance.Close()) }()
+		net.failAgainAndAgain(func(int) {})
+		data, err := srv.Get("/services/host-3")
+		require.NoError(t, err)
+		require.Equal(t, "10.0.0.3:8080", string(data))
+		require.Len(t, childrenOf(t, srv, "/registry/orders"), 1)
+	})
+}
+
+// changeChildren creates the child n, and deletes every third one later.
+func changeChildren(t *testing.T, srv *zktest.Server, parent string, n int) {
+	require.NoError(t, srv.Create(parent+"/n"+strconv.Itoa(n), nil))
+	if n%3 == 0 {
+		require.NoError(t, srv.Delete(parent+"/n"+strconv.Itoa(n-1)))
+	}
+}
+
+func childrenOf(t *testing.T, srv *zktest.Server, path string) []string {
+	names, err := srv.Children(path)
+	require.NoError(t, err)
+	slices.Sort(names)
+	return names
+}
+
+func readNames(ctx context.Context, client *framework.Client, path string, names *[]string) error {
+	list, _, err := client.Children(ctx, path)
+	slices.Sort(list)
+	*names = list
+	return err
+}
+
+// names is a set of names. It is safe for concurrent use.
+type names struct {
+	mu   sync.Mutex
+	have map[string]bool
+}
+
+func newNames() *names { return &names{have: map[string]bool{}} }
+
+func (s *names) set(name string, there bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if there {
+		s.have[name] = true
+	} else {
+		delete(s.have, name)
+	}
+}
+
+func (s *names) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.have))
 }
 
 // flapping returns a client that has the retry policy of the page, and its network.
@@ -102,6 +259,17 @@ func (n *network) fail() {
 		time.Sleep(length)
 		n.client.Heal()
 	}
+}
+
+// failAgainAndAgain makes the network fail, each time after a change. Then it is calm. The changes have the numbers
+// 1 to outages.
+func (n *network) failAgainAndAgain(change func(number int)) {
+	for i := range outages {
+		time.Sleep(upTo(n.random, 2*time.Second))
+		change(i + 1)
+		n.fail()
+	}
+	time.Sleep(calm)
 }
 
 func upTo(random *rand.Rand, d time.Duration) time.Duration {

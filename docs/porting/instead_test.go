@@ -289,6 +289,9 @@ func beMember(
 	}
 	fmt.Println(len(members), "members")
 	for change, err := range group.Observe(ctx, client, "/group") {
+		if framework.IsTransient(err) {
+			continue // the changes follow when the group is known again
+		}
 		if err != nil {
 			return err
 		}
