@@ -36,6 +36,7 @@ func TestLimitThatBecomesUnreadableIsIgnored(t *testing.T) {
 	hold := acquire(t, s, 1)
 	testzk.Permit(t, path, zk.PermAll&^zk.PermRead)
 	release(t, acquire(t, another(t, path, 2), 1))
+	testzk.Everywhere(t)
 	for range 3 {
 		h, err := s.TryAcquire(testzk.Context(t))
 		require.NoError(t, err)
