@@ -107,7 +107,7 @@ func (l *CountDown) countOnce(ctx context.Context, c *count) error {
 				return err
 			}
 			continue
-		case now.open():
+		case now.gone || now.open():
 			return nil
 		case !c.sent:
 			c.node, c.latch = l.child(now.name(l.choose(ctx, now.missing))), now.czxid

@@ -121,10 +121,64 @@ func TestSlowDeletionLeavesTheNextLatchAlone(t *testing.T) {
 				require.NoError(t, a.Delete(t.Context()))
 				require.NoError(t, a.CountDown(t.Context()))
 				held.Release()
-				deleting.fails(barrier.ErrNotOpen)
+				deleting.returns()
 				requireCount(t, a, 1)
 			})
 		})
+	}
+}
+
+// The path has the next latch when Delete looks whether its own is deleted. The next one is not touched, also if it is
+// open by then.
+func TestDeleteEndsWithItsLatch(t *testing.T) {
+	for _, n := range []int{1, 2} { // the next latch is open, or not
+		virtually(t, func(t *testing.T, srv *zktest.Server) {
+			a, b := newLatch(t, client(t, srv, "a"), path, n), newLatch(t, client(t, srv, "b"), path, n)
+			for range n {
+				require.NoError(t, a.CountDown(t.Context()))
+			}
+			again := srv.On(fault.Match{Client: "a", Op: fault.OpGetData, Path: path, Skip: 2}, fault.Hold())
+			deleting := begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.Delete(ctx) })
+			require.NoError(t, again.Wait(testzk.Context(t)))
+			require.Empty(t, srv.Tree(), "the latch is deleted")
+			require.NoError(t, b.CountDown(t.Context()))
+			again.Release()
+			deleting.returns()
+			requireCount(t, b, n-1)
+			require.True(t, srv.Exists(path))
+		})
+	}
+}
+
+// A latch is opened and deleted between the two reads of a first look. That begins no other latch.
+func TestLatchThatIsDeletedDuringTheFirstLook(t *testing.T) {
+	calls := map[string]func(*barrier.CountDown, context.Context) error{
+		"wait": (*barrier.CountDown).Wait, "count down": (*barrier.CountDown).CountDown,
+	}
+	for name, call := range calls {
+		for _, next := range []bool{false, true} { // there is another one
+			t.Run(fmt.Sprint(name, " ", next), func(t *testing.T) {
+				virtually(t, func(t *testing.T, srv *zktest.Server) {
+					l := newLatch(t, client(t, srv, "a"), path, 2)
+					require.NoError(t, l.CountDown(t.Context()))
+					list := srv.On(fault.Match{Client: "w", Op: fault.OpGetChildren2, Path: path}, fault.Hold())
+					other := newLatch(t, client(t, srv, "w"), path, 2)
+					looking := begin(t, func(ctx context.Context) (struct{}, error) {
+						return struct{}{}, call(other, ctx)
+					})
+					require.NoError(t, list.Wait(testzk.Context(t)))
+					require.NoError(t, l.CountDown(t.Context()))
+					require.NoError(t, l.Delete(t.Context()))
+					if next {
+						require.NoError(t, l.CountDown(t.Context()))
+					}
+					list.Release()
+					looking.returns()
+					require.Equal(t, next, srv.Exists(path))
+					requireCount(t, l, map[bool]int{false: 2, true: 1}[next])
+				})
+			})
+		}
 	}
 }
 

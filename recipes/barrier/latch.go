@@ -21,6 +21,7 @@ type latch struct {
 	czxid   int64
 	version int32
 	missing []int            // the numbers without a node, in order
+	gone    bool             // it was deleted while it was read; missing is not known
 	changed *framework.Watch // on the latch's node, if it was asked for
 }
 
@@ -46,7 +47,7 @@ func (l *CountDown) make(ctx context.Context) error {
 	return err
 }
 
-// read returns the latch, or nil if there is none.
+// read returns the latch, or nil if there was none.
 func (l *CountDown) read(ctx context.Context) (*latch, error) {
 	data, stat, err := l.client.Get(ctx, l.path)
 	return l.parse(ctx, data, stat, nil, err)
@@ -60,7 +61,7 @@ func (l *CountDown) readW(ctx context.Context) (*latch, error) {
 
 // replaces reports whether a latch with the given czxid does not exist any more, as read has shown.
 func (l *latch) replaces(czxid int64, err error) bool {
-	return l == nil && err == nil || l != nil && l.czxid != czxid
+	return l == nil && err == nil || l != nil && (l.gone || l.czxid != czxid)
 }
 
 // parse returns the latch from the answer for its node, and lists the counts. It also returns a latch
@@ -83,12 +84,11 @@ func (l *CountDown) parse(
 	}
 	names, list, err := l.client.Children(ctx, l.path)
 	switch {
-	case ctxerr.Answered(ctx, err, zk.ErrNoNode):
-		return nil, nil
+	case ctxerr.Answered(ctx, err, zk.ErrNoNode), err == nil && list.Czxid != now.czxid:
+		now.gone = true
+		return now, nil
 	case err != nil:
 		return nil, err
-	case list.Czxid != now.czxid:
-		return nil, nil // it was deleted, and this is the next one
 	}
 	there := map[string]bool{}
 	for _, name := range names {
@@ -113,7 +113,7 @@ func (l *CountDown) Count(ctx context.Context) (int, error) {
 	switch {
 	case err != nil:
 		return 0, l.failed(ctx, "read latch", err)
-	case now == nil:
+	case now == nil || now.gone:
 		return l.n, nil
 	case now.Open:
 		return 0, nil
@@ -168,6 +168,8 @@ func (l *CountDown) look(ctx context.Context, w *latchWait) (open bool, err erro
 				return false, err
 			}
 			continue
+		case now.gone:
+			return now.wasOpened()
 		}
 		w.latch = now
 		if now.open() {
@@ -187,7 +189,7 @@ func (l *CountDown) look(ctx context.Context, w *latchWait) (open bool, err erro
 // wasOpened reports whether a latch that is deleted now was open. The data of a latch changes once:
 // when it is open, and about to be deleted.
 func (l *latch) wasOpened() (bool, error) {
-	if l.changed.Event() == zk.EventNodeDataChanged {
+	if l.Open || l.changed.Event() == zk.EventNodeDataChanged {
 		return true, nil
 	}
 	return false, ErrNodeDeleted
@@ -202,8 +204,9 @@ func (l *CountDown) Delete(ctx context.Context) error {
 	if err := l.begin(ctx, "CountDown"); err != nil {
 		return fmt.Errorf("delete latch %s: %w", l.path, err)
 	}
+	var first *latch
 	for {
-		err := l.deleteOnce(ctx)
+		err := l.deleteOnce(ctx, &first)
 		if err == nil {
 			return nil
 		}
@@ -213,11 +216,17 @@ func (l *CountDown) Delete(ctx context.Context) error {
 	}
 }
 
-// deleteOnce marks the latch as open before it deletes the counts, so that it stays open.
-func (l *CountDown) deleteOnce(ctx context.Context) error {
+// deleteOnce deletes the first latch that is read, and not the next one at the path. It marks the latch as open
+// before it deletes the counts, so that it stays open.
+func (l *CountDown) deleteOnce(ctx context.Context, first **latch) error {
 	for {
 		now, err := l.read(ctx)
+		if *first == nil {
+			*first = now
+		}
 		switch {
+		case *first != nil && now.replaces((*first).czxid, err):
+			return nil
 		case err != nil || now == nil:
 			return err
 		case !now.open():

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -329,6 +330,50 @@ func TestSimulatedRoundsOfOneDoubleBarrier(t *testing.T) {
 	})
 }
 
+// Sessions are lost while members go through rounds of one barrier, and come again. Once it is quiet, none hangs:
+// each goes through more rounds.
+func TestSimulatedMembersThatComeAgain(t *testing.T) {
+	sim.Run(t, simSeeds, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		const members = 3
+		w := newWorld(t, srv, random, members, false)
+		ctx, cancel := context.WithCancel(context.Background())
+		var rounds [members]atomic.Int64
+		var running sync.WaitGroup
+		for i, c := range w.clients {
+			d, random := newDouble(t, c, path, members), w.own()
+			running.Go(func() {
+				for ctx.Err() == nil {
+					e, err := d.Enter(ctx)
+					if err != nil {
+						time.Sleep(100 * time.Millisecond)
+						continue
+					}
+					select {
+					case <-time.After(time.Duration(random.Int64N(int64(time.Second)))):
+					case <-e.Done(): // it comes again at once
+					}
+					if e.Leave(ctx) == nil {
+						rounds[i].Add(1)
+					}
+				}
+			})
+		}
+		w.disturb(12)
+		var before [members]int64
+		for i := range rounds {
+			before[i] = rounds[i].Load()
+		}
+		time.Sleep(time.Minute)
+		for i := range rounds {
+			require.Greater(t, rounds[i].Load(), before[i]+1, "member %d hangs", i)
+		}
+		cancel()
+		running.Wait()
+		time.Sleep(quiet)
+		require.Empty(t, w.membersLeft())
+	})
+}
+
 // simParties is the model of a cyclic barrier.
 type simParties struct {
 	t         *testing.T
@@ -447,21 +492,36 @@ func TestSimulatedLatches(t *testing.T) {
 			require.NotEmpty(t, l.result, "a waiter hangs")
 		}
 		returned(waiting)
-		counting.Go(func() {
+		deleting, next := w.own(), w.own()
+		counting.Go(func() { w.deleteLatch(latches[1], deleting) })
+		counting.Go(func() { // begins the next latch as soon as it can
 			for {
-				limit := time.Duration(random.Int64N(int64(5 * time.Second)))
-				ctx, cancel := context.WithTimeout(context.Background(), limit)
-				err := latches[1].Delete(ctx)
-				cancel()
-				if err == nil {
+				countDown(t, latches[2], next)
+				if missing, err := latches[2].Count(context.Background()); err == nil && missing == n-1 {
 					return
 				}
 			}
 		})
 		w.disturb(3)
 		counting.Wait()
-		require.Empty(t, srv.Tree())
+		requireCount(t, latches[0], n-1)
 	})
+}
+
+// deleteLatch deletes a latch. Only a repeated call can find the next one, which is not open.
+func (w *world) deleteLatch(l *barrier.CountDown, random *rand.Rand) {
+	for calls := 1; ; calls++ {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Int64N(int64(5*time.Second))))
+		err := l.Delete(ctx)
+		cancel()
+		if err == nil || calls > 1 && errors.Is(err, barrier.ErrNotOpen) {
+			return
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			w.t.Errorf("call %d of Delete: %v", calls, err)
+			return
+		}
+	}
 }
 
 // countDown counts once, however often that fails.
