@@ -83,7 +83,8 @@ type member struct {
 	*Double
 	session *framework.Session
 	name    string
-	seen    int // how many members there were when it looked last, with itself; 0: not known
+	seen    int  // how many members there were when it looked last, with itself; 0: not known
+	late    bool // it has entered a round in progress
 }
 
 // arrive creates the node of a member.
@@ -177,7 +178,7 @@ func (m *member) look(ctx context.Context) (w waiting, err error) {
 		m.seen = len(others) + 1
 	}
 	if err == nil && stat != nil {
-		w.entered, err = m.inProgress(ctx, stat, others)
+		w.entered, err = m.enterLate(ctx, stat, others)
 	}
 	if err == nil && !w.entered && len(others)+1 >= m.n {
 		err = m.open(ctx, stat, others[:m.n-1])
@@ -201,6 +202,20 @@ func (m *member) othersOf(names []string) []string {
 	return others
 }
 
+// enterLate enters a round in progress, and reports whether there is one. It writes the member's node. The version of
+// the node tells other late members that this one is inside.
+func (m *member) enterLate(ctx context.Context, open *zk.Stat, others []string) (bool, error) {
+	inside, err := m.inProgress(ctx, open, others)
+	if err != nil || !inside {
+		return false, err
+	}
+	if _, err := m.session.Set(ctx, m.own(), m.data, -1); err != nil {
+		return false, err
+	}
+	m.late = true
+	return true, nil
+}
+
 // inProgress reports whether a member is inside: one that is older than the node ready. Without one
 // its members have all crashed. That stays so, because members that come later are younger.
 func (m *member) inProgress(ctx context.Context, open *zk.Stat, others []string) (bool, error) {
@@ -211,19 +226,28 @@ func (m *member) inProgress(ctx context.Context, open *zk.Stat, others []string)
 	if err != nil {
 		return false, err
 	}
-	for _, stat := range stats {
-		if stat.Czxid < open.Czxid {
-			return true, nil
-		}
+	if anyBefore(stats, open) {
+		return true, nil
 	}
 	m.orphaned.Store(open.Czxid)
 	return false, nil
 }
 
+// anyBefore reports whether a member is older than the node ready.
+func anyBefore(members map[string]*zk.Stat, open *zk.Stat) bool {
+	for _, stat := range members {
+		if stat.Czxid < open.Czxid {
+			return true
+		}
+	}
+	return false
+}
+
 // stats returns the Stats of the members that are there.
-func (m *member) stats(ctx context.Context, names []string) (all []*zk.Stat, err error) {
+func (m *member) stats(ctx context.Context, names []string) (map[string]*zk.Stat, error) {
+	all := map[string]*zk.Stat{}
 	if len(names) == 0 {
-		return nil, nil
+		return all, nil
 	}
 	var reads []framework.ReadOp
 	for _, name := range names {
@@ -236,10 +260,10 @@ func (m *member) stats(ctx context.Context, names []string) (all []*zk.Stat, err
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range results {
+	for i, r := range results {
 		switch {
 		case r.Err == nil:
-			all = append(all, r.Stat)
+			all[names[i]] = r.Stat
 		case !errors.Is(r.Err, zk.ErrNoNode):
 			return nil, r.Err
 		}

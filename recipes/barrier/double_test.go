@@ -106,6 +106,51 @@ func TestMemberThatComesWhileAnotherIsInsideEnters(t *testing.T) {
 	})
 }
 
+// All older members have crashed. The one that came late waits in Leave for one that came late as well, and for none
+// that waits in Enter.
+func TestLateMemberLeavesWithThoseThatAreInside(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 7)
+		returned(members(t, all[:4], 4))
+		late := returned(members(t, all[4:6], 4))
+		for _, c := range []string{"c0", "c1", "c2", "c3"} {
+			expire(t, srv, c)
+		}
+		settle()
+		next := enter(t, newDouble(t, all[6], path, 4))
+		settle()
+		next.waits()
+		leaving := leave(t, late[0])
+		settle()
+		leaving.waits()
+		leave(t, late[1]).returns()
+		leaving.returns()
+		next.waits()
+		require.Len(t, childrenOf(t, srv), 1, "the one that waits")
+	})
+}
+
+// A member loses its session and comes again when the others leave. It comes late, and the others go on to the next
+// round.
+func TestMemberThatComesAgainDoesNotWaitForTheNextRound(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 4)
+		entries := returned(members(t, all[:3], 3))
+		slow := srv.On(fault.Match{Op: fault.OpMulti, Path: path + "/*"}, fault.Hold()) // the last deletion
+		leaving := leaveAll(t, entries)
+		require.NoError(t, slow.Wait(testzk.Context(t)))
+		late := enter(t, newDouble(t, all[3], path, 3)).returns()
+		slow.Release()
+		returned(leaving)
+		next := enter(t, newDouble(t, all[0], path, 3))
+		settle()
+		next.waits()
+		leave(t, late).returns()
+		next.waits()
+		returned(append(members(t, all[1:3], 3), next))
+	})
+}
+
 // No event but the last member lets a member in.
 func TestNothingElseLetsAMemberIn(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {

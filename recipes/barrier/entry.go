@@ -226,12 +226,33 @@ func (e *Entry) present(ctx context.Context) (others []string, here bool, err er
 		return nil, false, err
 	}
 	if begun == nil {
-		begun = e.beginLeaving(e.member.othersOf(names), open)
+		inside, err := e.inside(ctx, e.member.othersOf(names), open)
+		if err != nil {
+			return nil, false, err
+		}
+		begun = e.beginLeaving(inside, open)
 	}
 	others = slices.DeleteFunc(slices.Clone(begun.others), func(name string) bool {
 		return !slices.Contains(names, name)
 	})
 	return others, slices.Contains(names, e.member.name), nil
+}
+
+// inside returns those of the other members that are inside. As long as a member is there that is older than the node
+// ready, all members are: those that come enter at once. Without one, only members that came late can be inside. Others
+// wait for the next round, maybe for this member.
+func (e *Entry) inside(ctx context.Context, others []string, open *zk.Stat) ([]string, error) {
+	m := e.member
+	if !m.late || len(others) == 0 {
+		return others, nil
+	}
+	stats, err := m.stats(ctx, append(slices.Clone(others), m.name))
+	if err != nil || open != nil && anyBefore(stats, open) {
+		return others, err
+	}
+	return slices.DeleteFunc(others, func(name string) bool {
+		return stats[name] == nil || stats[name].Version == 0
+	}), nil
 }
 
 // leaving returns what was there when the member began to leave, or nil.
