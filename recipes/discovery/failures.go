@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,8 +17,8 @@ type failures struct {
 
 // failing is what is known of an instance that has failed.
 type failing struct {
-	times int
-	until time.Time // when the failures are forgotten
+	times []time.Time // the failures of the last period; fewer than the threshold
+	until time.Time   // when the instance is not left out any more; zero: it is not left out
 }
 
 func newFailures(threshold int, period time.Duration) *failures {
@@ -31,22 +32,28 @@ func (f *failures) add(k key) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.forgetLocked()
-	one, there := f.all[k]
-	one.times++
-	if !there || one.times == f.threshold {
-		one.until = time.Now().Add(f.period)
+	now := time.Now()
+	f.forgetLocked(now)
+	one := f.all[k]
+	if !one.until.IsZero() {
+		return
+	}
+	one.times = append(one.times, now)
+	if len(one.times) == f.threshold {
+		one = failing{until: now.Add(f.period)}
 	}
 	f.all[k] = one
 }
 
 // forgetLocked forgets failures of long ago.
-func (f *failures) forgetLocked() {
-	now := time.Now()
+func (f *failures) forgetLocked(now time.Time) {
 	for k, one := range f.all {
-		if !now.Before(one.until) {
+		one.times = slices.DeleteFunc(one.times, func(t time.Time) bool { return now.Sub(t) >= f.period })
+		if len(one.times) == 0 && !now.Before(one.until) {
 			delete(f.all, k)
+			continue
 		}
+		f.all[k] = one
 	}
 }
 
@@ -54,10 +61,10 @@ func (f *failures) forgetLocked() {
 func (f *failures) now() map[key]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.forgetLocked()
+	f.forgetLocked(time.Now())
 	var out map[key]bool
 	for k, one := range f.all {
-		if one.times >= f.threshold {
+		if !one.until.IsZero() {
 			if out == nil {
 				out = map[key]bool{}
 			}

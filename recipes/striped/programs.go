@@ -63,7 +63,7 @@ type registration struct {
 	turn chan struct{} // has room for one: the goroutine that registers
 
 	// Used by the goroutine that registers.
-	node string // "": none
+	name string // of the node; "": none
 
 	mu    sync.Mutex
 	watch *framework.Watch // for node; nil: it is not known to exist
@@ -128,14 +128,16 @@ func (p *programs) register(ctx context.Context, s *framework.Session) error {
 
 // attempt creates a node, unless there is one, and watches it.
 func (p *programs) attempt(ctx context.Context, s *framework.Session, r *registration) (err error) {
-	if r.node == "" {
-		if r.node, err = p.create(ctx, s); err != nil {
+	if r.name == "" {
+		node, err := p.create(ctx, s)
+		if err != nil {
 			return err
 		}
+		r.name = path.Base(node)
 	}
-	_, _, watch, err := s.GetW(ctx, r.node)
+	_, _, watch, err := s.GetW(ctx, p.dir+"/"+r.name) // in the namespace of this client
 	if ctxerr.Answered(ctx, err, zk.ErrNoNode) {
-		r.node = "" // deleted by another client
+		r.name = "" // deleted by another client
 		return nil
 	}
 	if err != nil {

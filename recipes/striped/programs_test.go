@@ -73,3 +73,21 @@ func TestSessionIsRegisteredOnce(t *testing.T) {
 		require.NotEqual(t, first, registered(t, srv))
 	})
 }
+
+// A client uses the locks in two namespaces. Its session has one node, which is found in each of them.
+func TestNamespacesShareTheRegistration(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		all := []*striped.Striped{newStriped(t, c, "/app/locks", 8), newStriped(t, c.Namespace("app"), "/locks", 8)}
+		for range 2 {
+			for _, s := range all {
+				require.NoError(t, acquire(t, s.For(key)).Release())
+				names, err := srv.Children("/app/locks/programs")
+				require.NoError(t, err)
+				require.Len(t, names, 1)
+				require.NoError(t, srv.Set("/app/locks/programs/"+names[0], nil)) // the watch fires
+				time.Sleep(time.Second)
+			}
+		}
+	})
+}
