@@ -159,6 +159,23 @@ func TestNodesThatAreNotInstancesAreLeftOut(t *testing.T) {
 	testzk.Eventually(t, func() bool { _, there := v.Unreadable()[bad]; return !there }, "the node is deleted")
 }
 
+func TestServiceThatCannotBeListedIsUnreadable(t *testing.T) {
+	c, base := testzk.Connected(t, testzk.Connect()), testzk.Path(t)
+	folder := base + "/orders"
+	_, err := c.Create(testzk.Context(t), folder, nil, framework.Parents(),
+		framework.ACL(zk.DigestACL(zk.PermAll, "no", "body")...))
+	require.NoError(t, err)
+	r := newRegistry(t, c, base)
+	v := watch(t, r)
+	require.NoError(t, v.WaitReady(testzk.Context(t)))
+	require.ErrorIs(t, v.Unreadable()[folder], zk.ErrNoAuth)
+	require.Empty(t, v.Instances())
+	require.NoError(t, c.Delete(testzk.Context(t), folder, -1))
+	register(t, r, orders("a"))
+	testzk.Eventually(t, func() bool { return len(v.Instances()) == 1 }, "another node can be listed")
+	require.Empty(t, v.Unreadable())
+}
+
 func TestStaticInstanceOutlivesItsClient(t *testing.T) {
 	base := testzk.Path(t)
 	first := testzk.Client(t, testzk.Connect())

@@ -91,9 +91,11 @@ func (r *Registry) View(name string) (*View, error) {
 		instances: map[string]*Instance{}, unreadable: map[string]error{}, ready: make(chan struct{}),
 	}
 	v.cache, err = cache.New(r.client, folder, cache.WithDepth(1), cache.WithListener(func(e cache.Event) {
-		if e.Path() != folder {
-			v.apply(e)
+		if e.Path() == folder {
+			v.putFolder(folder, e.New)
+			return
 		}
+		v.apply(e)
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("view the instances of %s: %w", name, err)
@@ -141,11 +143,17 @@ func (v *View) Err() error {
 // Name returns the name of the service.
 func (v *View) Name() string { return v.name }
 
-// WaitReady waits until the view is current. It returns nil then, the error of Err if the view
-// ends, and the error of ctx if that ends first.
+// WaitReady waits until the view is current. It returns nil then, the error of Err if the view ends
+// or has ended, and the error of ctx if that ends first.
 func (v *View) WaitReady(ctx context.Context) error {
 	if !v.made() {
 		return errZeroView
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	if v.Err() != nil {
+		return v.hasEnded()
 	}
 	v.mu.Lock()
 	ready := v.ready
@@ -167,15 +175,28 @@ func (v *View) wait(ctx context.Context, ready <-chan struct{}) error {
 	case <-ready:
 		return nil
 	case <-v.cache.Done():
-		return fmt.Errorf("wait for the instances of %s: %w", v.name, v.Err())
+		return v.hasEnded()
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the instances of %s: %w", v.name, ctxerr.Of(ctx))
 	}
 }
 
-// StaleSince reports whether the view is stale, and since when: since the connection was lost. A
-// stale view keeps what it has. A view that was never ready is not stale.
+// hasEnded returns the error of a wait for a view that has ended.
+func (v *View) hasEnded() error {
+	return fmt.Errorf("wait for the instances of %s: %w", v.name, v.Err())
+}
+
+// StaleSince reports whether the view is stale, and since when: since the connection was lost, or the
+// view has ended. A stale view keeps what it has. A view that was never ready is not stale.
 func (v *View) StaleSince() (since time.Time, stale bool) {
+	if v.made() && v.cache.Err() != nil {
+		return v.cache.StaleSince()
+	}
+	return v.staleSince()
+}
+
+// staleSince is StaleSince of a view that has not ended.
+func (v *View) staleSince() (since time.Time, stale bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.stale, !v.stale.IsZero()
@@ -199,8 +220,9 @@ func (v *View) shared() []*Instance {
 }
 
 // Unreadable returns the nodes of the service that are not instances, by path, and why: the error
-// matches ErrUnreadable, or zk.ErrNoAuth if the client may not read the node. Servers report no
-// changes of nodes that a client may not read, so the latter may be out of date.
+// matches ErrUnreadable, or zk.ErrNoAuth if the client may not read the node. If the client may not
+// list the service, its own path is among them. Servers report no changes of nodes that a client may
+// not read, so zk.ErrNoAuth may be out of date.
 func (v *View) Unreadable() map[string]error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -246,7 +268,7 @@ func (v *View) apply(e cache.Event) {
 }
 
 func (v *View) setReady() {
-	if since, stale := v.StaleSince(); stale {
+	if since, stale := v.staleSince(); stale {
 		v.log.Info("the instances are current again", zap.Time("stale since", since))
 	} else {
 		close(v.first)
@@ -287,6 +309,18 @@ func (v *View) put(path string, node *cache.Node) {
 	case was != nil:
 		v.listeners.Tell(Event{Kind: Removed, Old: was})
 	}
+}
+
+// putFolder notes whether the node of the service can be read and listed. node is nil if there is none.
+func (v *View) putFolder(path string, node *cache.Node) {
+	var err error
+	if node != nil && node.Err != nil {
+		err = fmt.Errorf("%s: %w", path, node.Err)
+		v.log.Warn("the service cannot be listed: instances may be missing", zap.Error(err))
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	replace(v.unreadable, path, err, err != nil)
 }
 
 // replace replaces the value at path, or deletes it.

@@ -138,6 +138,9 @@ func TestProviderOfAClosedViewFails(t *testing.T) {
 		_, err := p.Pick(t.Context())
 		require.ErrorIs(t, err, discovery.ErrClosed)
 		require.Equal(t, []string{"a"}, ids(v.Instances()))
+		require.ErrorIs(t, v.WaitReady(t.Context()), discovery.ErrClosed, "it was ready before")
+		_, stale := v.StaleSince()
+		require.True(t, stale)
 		srv.Client("a").Cut()
 		unready, err := r.View("other")
 		require.NoError(t, err)
@@ -194,6 +197,15 @@ func TestFailingInstancesAreLeftOutForAWhile(t *testing.T) {
 		register(t, r, orders("a")) // as after a restart of its process
 		settle()
 		available("a", "b")
+		three := newProvider(t, v, discovery.WithFailures(3, 30*time.Second))
+		for _, pause := range []time.Duration{0, 29 * time.Second, 2 * time.Second} {
+			time.Sleep(pause)
+			three.Fail(v.Instances()[0])
+			require.Len(t, three.Instances(), 2)
+		}
+		time.Sleep(time.Second)
+		three.Fail(v.Instances()[0]) // the first failure is forgotten, and three are left
+		require.Len(t, three.Instances(), 1)
 		never := newProvider(t, v, discovery.WithFailures(0, time.Second))
 		never.Fail(first)
 		require.Len(t, never.Instances(), 2)
