@@ -76,14 +76,18 @@
 //	the server's clock is set back       no: the lock of a holder that    grows
 //	                                     crashed is kept for longer
 //	restart, appendfsync always          no                               grows
-//	restart, other persistence           yes: the last second may be      may repeat
-//	                                     lost
+//	restart, other persistence           yes: what was not on the disk    may repeat
+//	                                     is lost, of a second with
+//	                                     appendfsync everysec, of minutes
+//	                                     with snapshots
 //	restart without a disk, FLUSHALL     yes, until the holder renews     begins again at 1
 //	failover to a replica                yes: replication does not wait   may repeat
 //	a partition with two masters         yes, until the old one is        may repeat
 //	                                     written to no more
-//	eviction (maxmemory-policy           yes                              may begin again at 1
-//	allkeys-*)
+//	eviction, maxmemory-policy           yes: only the counter stays      grows
+//	volatile-*
+//	eviction, maxmemory-policy           yes                              may begin again at 1
+//	allkeys-*
 //
 // The order of a fair queue is lost with its keys: in the rows where the token may repeat or begin again.
 // Tokens of readers and of permits order them by their acquires. A resource that refuses smaller tokens
@@ -119,10 +123,10 @@
 //
 // # What it needs
 //
-// A server that runs scripts of Redis 5 or later, and must not evict the keys. The tests run on Redis 7.0
-// and on miniredis. The user needs the commands EVAL, EVALSHA, TIME, GET, SET, INCR, DEL, EXISTS, PEXPIRE,
-// PTTL, ZADD, ZCARD, ZRANGE, ZREM, ZREMRANGEBYSCORE, ZREVRANGE, ZSCORE, PUBLISH, SUBSCRIBE, UNSUBSCRIBE
-// and PING for the keys and channels of the locks. The counters stay, so
-// the names of locks should be of a limited number. Programs with another client than go-redis implement
-// [Redis] and call [NewClientOf].
+// A server that runs scripts of Redis 5 or later, and must not evict the keys: its maxmemory-policy is
+// noeviction, the default. The tests run on Redis 7.0 and on miniredis. The user needs the commands
+// EVAL, EVALSHA, TIME, GET, SET, INCR, DEL, EXISTS, PEXPIRE, PTTL, ZADD, ZCARD, ZRANGE, ZREM,
+// ZREMRANGEBYSCORE, ZREVRANGE, ZSCORE, PUBLISH, SUBSCRIBE, UNSUBSCRIBE and PING for the keys and
+// channels of the locks. The counters stay, so the names of locks should be of a limited number.
+// Programs with another client than go-redis implement [Redis] and call [NewClientOf].
 package redislock

@@ -303,7 +303,7 @@ func backoff(failures int) time.Duration {
 	return jitter(min(time.Second, 10*time.Millisecond<<min(failures, 10)))
 }
 
-// pause waits for d, or until the waiter is woken. One that is not the first waits for that alone.
+// pause waits for d, or until the waiter is woken. One that is not the first, and has an answer, waits for that alone.
 func (a *attempt) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -311,8 +311,8 @@ func (a *attempt) pause(ctx context.Context, d time.Duration) error {
 	var woken <-chan struct{}
 	if a.waiter != nil {
 		woken = a.waiter.woken
-		if !a.waiter.first() {
-			due = nil
+		if !a.waiter.first() && a.last == nil {
+			due = nil // after a failure it asks again: it may have the lock
 		}
 	}
 	select {

@@ -379,6 +379,35 @@ func TestReleaseBetweenTheAnswerAndTheWait(t *testing.T) {
 	})
 }
 
+// The lock is released just when the second waiter of a client begins to wait. Its request gets the lock, and the
+// answer is lost. The second waiter asks again, although the first one is there to ask for both.
+func TestSecondWaiterHasTheLockWithoutAnAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {
+		hold := acquire(t, a)
+		won := make(chan *recipes.Hold, 2)
+		go func() { won <- acquire(t, b) }()
+		synctest.Wait()
+		var passes atomic.Int64
+		b.fault = func(context.Context, bool) error {
+			switch passes.Add(1) {
+			case 2: // the answer to the second waiter
+				if err := hold.Release(); err != nil {
+					return err
+				}
+				synctest.Wait()
+			case 3, 5: // the request of the first waiter, and the next answer to the second one
+				return errReset
+			}
+			return nil
+		}
+		released := time.Now()
+		second := acquire(t, b)
+		require.Less(t, time.Since(released), ttl/10)
+		require.NoError(t, second.Release())
+		require.NoError(t, (<-won).Release())
+	})
+}
+
 // A holder that crashed publishes nothing, and the key expires.
 func TestWaiterAsksWhenTheKeyExpires(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *fake, a, b *peer) {

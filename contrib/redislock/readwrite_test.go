@@ -240,6 +240,17 @@ func TestKindsOfOneNameDoNotMix(t *testing.T) {
 		_, err = newSemaphore(t, c, "name", 1).Acquire(bounded(t))
 		require.ErrorContains(t, err, "WRONGTYPE")
 		require.NoError(t, hold.Release())
+		rw, permits := newReadWrite(t, c, "name"), newSemaphore(t, c, "name", 3)
+		for _, side := range []*redislock.Lock{rw.Read(), rw.Write()} {
+			hold = acquire(t, side)
+			_, err = permits.Acquire(bounded(t))
+			require.ErrorContains(t, err, "WRONGTYPE docent:name is a read-write lock")
+			require.NoError(t, hold.Release())
+			hold = acquire(t, permits)
+			_, err = side.Acquire(bounded(t))
+			require.ErrorContains(t, err, "WRONGTYPE docent:name is a semaphore")
+			require.NoError(t, hold.Release())
+		}
 	})
 }
 

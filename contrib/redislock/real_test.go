@@ -140,6 +140,21 @@ func TestFailover(t *testing.T) {
 	require.NoError(t, second.Release())
 }
 
+// What the documentation warns of: a server whose maxmemory-policy is volatile-* evicts locks, and keeps the counter.
+func TestEviction(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, "--maxmemory-policy", "volatile-ttl")
+	ctx := bounded(t)
+	first := acquire(t, newLock(t, newClient(t, srv.options(), redislock.WithTTL(time.Minute)), "lock"))
+	require.NoError(t, srv.direct.ConfigSet(ctx, "maxmemory", "1").Err())
+	require.ErrorContains(t, srv.direct.Set(ctx, "other", "", 0).Err(), "OOM")
+	require.NoError(t, srv.direct.ConfigSet(ctx, "maxmemory", "0").Err())
+	second := acquire(t, newLock(t, newClient(t, srv.options()), "lock"))
+	require.NoError(t, first.Err(), "it has not renewed yet")
+	require.Greater(t, second.Token(), first.Token())
+	require.NoError(t, second.Release())
+}
+
 // A cluster of one server refuses scripts with keys of several slots.
 func TestCluster(t *testing.T) {
 	t.Parallel()

@@ -175,11 +175,12 @@ const sweep = `
 redis.call('ZREMRANGEBYSCORE', lock, '-inf', now)
 `
 
-// acquireAmong returns the script of an acquire, of a part that sets left, unless the lock is free for
-// me: to the time in ms until it may be. Of repeated acquires each one takes a token, because another
-// owner may have had the one of the acquire before.
-func acquireAmong(left string) *script {
-	return newScript(prelude + refuseReleased + sweep + `
+// acquireAmong returns the script of an acquire, of a part that refuses owners of another kind, and one
+// that sets left, unless the lock is free for me: to the time in ms until it may be. Of
+// repeated acquires each one takes a token, because another owner may have had the one of the acquire
+// before.
+func acquireAmong(refuse, left string) *script {
+	return newScript(prelude + refuseReleased + sweep + refuse + `
 local left
 if not redis.call('ZSCORE', lock, me) then ` + left + `
 end
@@ -207,10 +208,31 @@ const removeAmong = sweep + `
 ours = redis.call('ZREM', lock, me)
 `
 
+// Owners of the sides of a read-write lock and owners of permits do not mix in one sorted set.
+const (
+	isSide = `
+local function isSide(owner)
+	return string.sub(owner, 1, 6) == 'write:' or string.sub(owner, 1, 5) == 'read:'
+end
+`
+	refusePermits = isSide + `
+local any = redis.call('ZRANGE', lock, 0, 0)[1]
+if any and not isSide(any) then
+	return redis.error_reply('WRONGTYPE ' .. lock .. ' is a semaphore')
+end
+`
+	refuseSides = isSide + `
+local any = redis.call('ZRANGE', lock, 0, 0)[1]
+if any and isSide(any) then
+	return redis.error_reply('WRONGTYPE ' .. lock .. ' is a read-write lock')
+end
+`
+)
+
 // The waiting writers of a read-write lock are the sorted set KEYS[4]: new readers wait for them. Each
 // side has its own channel.
 var (
-	acquireReadScript = acquireAmong(`
+	acquireReadScript = acquireAmong(refusePermits, `
 	redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', now)
 	local last = redis.call('ZREVRANGE', lock, 0, 0, 'WITHSCORES')
 	if not last[1] or string.sub(last[1], 1, 6) ~= 'write:' then
@@ -218,7 +240,7 @@ var (
 	end
 	left = last[1] and last[2] - now
 `)
-	acquireWriteScript = acquireAmong(`
+	acquireWriteScript = acquireAmong(refusePermits, `
 	local last = redis.call('ZREVRANGE', lock, 0, 0, 'WITHSCORES')
 	if last[1] then
 		left = last[2] - now
@@ -238,7 +260,7 @@ redis.call('PUBLISH', channel .. 'write:', '')
 
 // The permits of a semaphore are KEYS[4]. They count as long as there are owners.
 var (
-	acquirePermitScript = acquireAmong(`
+	acquirePermitScript = acquireAmong(refuseSides, `
 	local permits = ARGV[5]
 	local first = redis.call('ZRANGE', lock, 0, 0, 'WITHSCORES')
 	if first[1] and (redis.call('GET', KEYS[4]) or permits) ~= permits then
