@@ -83,21 +83,18 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*recipes.Hold, error) {
 	case ctx == nil:
 		return nil, framework.ErrNilContext
 	}
-	begun := time.Now()
-	hold, err := l.acquireUntil(ctx, try)
-	measure.Wait(l.c.conf.metrics, l.name, begun, err)
-	return hold, err
+	return measure.Acquire(l.c.conf.metrics, l.name, func(w *measure.Waiter) (*recipes.Hold, error) {
+		return l.acquireUntil(ctx, &attempts{try: try, waiter: w})
+	})
 }
 
 // acquireUntil makes attempts until one succeeds or ctx ends.
-func (l *Lock) acquireUntil(ctx context.Context, try bool) (*recipes.Hold, error) {
+func (l *Lock) acquireUntil(ctx context.Context, all *attempts) (*recipes.Hold, error) {
 	if ctx.Err() != nil {
 		return nil, l.failed(ctxerr.Of(ctx))
 	}
-	all := attempts{try: try, waiter: measure.Waiter{Metrics: l.c.conf.metrics, Lock: l.name}}
-	defer all.waiter.End()
 	for {
-		hold, again, err := l.attempt(ctx, &all)
+		hold, again, err := l.attempt(ctx, all)
 		switch {
 		case err == nil:
 			return hold, nil
@@ -127,12 +124,16 @@ func (l *Lock) attempt(ctx context.Context, all *attempts) (hold *recipes.Hold, 
 		return nil, transient(err) || errors.Is(err, ErrLeaseLost), err
 	}
 	r := newRecord(s, l.dir)
+	defer func() { // also if code of the program ends the goroutine
+		if hold == nil {
+			r.leave()
+		}
+	}()
 	if err = r.first(ctx, all); err == nil {
 		if hold, err = r.toHold(l.name); err == nil {
 			return hold, false, nil
 		}
 	}
-	r.leave()
 	all.keys = append(all.keys, r.key)
 	return nil, s.over() || errors.Is(err, ErrKeyDeleted) || errors.Is(err, errFormer), err
 }
@@ -156,7 +157,7 @@ type attempts struct {
 	seen bool     // another client was before one of them
 	keys []string // of those that have failed; the keys may still be there
 
-	waiter measure.Waiter
+	waiter *measure.Waiter
 }
 
 var (

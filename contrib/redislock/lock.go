@@ -154,9 +154,9 @@ func (l *Lock) acquire(ctx context.Context, wait bool) (*recipes.Hold, error) {
 	if hold, err := l.reenter(ctx); hold != nil || err != nil {
 		return hold, err
 	}
-	begun := time.Now()
-	hold, err := l.acquired(ctx, wait)
-	measure.Wait(l.c.cfg.metrics, l.Key(), begun, err)
+	hold, err := measure.Acquire(l.c.cfg.metrics, l.Key(), func(w *measure.Waiter) (*recipes.Hold, error) {
+		return l.acquired(ctx, w, wait)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", l.Key(), err)
 	}
@@ -175,7 +175,7 @@ func (l *Lock) reenter(ctx context.Context) (*recipes.Hold, error) {
 	return hold, nil
 }
 
-func (l *Lock) acquired(ctx context.Context, wait bool) (*recipes.Hold, error) {
+func (l *Lock) acquired(ctx context.Context, count *measure.Waiter, wait bool) (*recipes.Hold, error) {
 	if ctx.Err() != nil {
 		return nil, ctxerr.Of(ctx)
 	}
@@ -183,15 +183,14 @@ func (l *Lock) acquired(ctx context.Context, wait bool) (*recipes.Hold, error) {
 		return nil, err
 	}
 	defer l.c.leave()
-	a := &attempt{
-		Lock: l, owner: l.as + l.c.newOwner(), count: measure.Waiter{Metrics: l.c.cfg.metrics, Lock: l.key},
-	}
-	defer a.endWait()
+	a := &attempt{Lock: l, owner: l.as + l.c.newOwner(), count: count}
+	won := false
+	defer func() { a.end(won) }() // also if code of the program ends the goroutine
 	g, begun, err := a.run(ctx, wait)
 	if err != nil {
-		a.undo()
 		return nil, a.failed(ctx, err)
 	}
+	won = true
 	return l.hold(g, begun)
 }
 
@@ -206,7 +205,7 @@ type attempt struct {
 	held     bool                 // another holder was seen
 	last     error                // of a request
 	waiter   *waiter              // nil: not waiting for another holder yet
-	count    measure.Waiter
+	count    *measure.Waiter
 }
 
 // run asks until the lock is acquired. It returns when the request was sent that has acquired it.
@@ -288,10 +287,13 @@ func (a *attempt) beginWait() bool {
 	return true
 }
 
-func (a *attempt) endWait() {
+// end ends the attempt.
+func (a *attempt) end(won bool) {
 	if a.waiter != nil {
 		a.waiter.leave()
-		a.count.End()
+	}
+	if !won {
+		a.undo()
 	}
 }
 

@@ -34,9 +34,9 @@ func (e engine) acquire(ctx context.Context, how func(*attempt, context.Context)
 	if err := e.check(ctx); err != nil {
 		return nil, fmt.Errorf("acquire: %w", err)
 	}
-	begun := time.Now()
-	hold, err := e.acquireFor(ctx, how)
-	measure.Wait(e.c.metrics, e.name, begun, err)
+	hold, err := measure.Acquire(e.c.metrics, e.name, func(w *measure.Waiter) (*recipes.Hold, error) {
+		return e.acquireFor(ctx, w, how)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", e.name, err)
 	}
@@ -54,7 +54,9 @@ func (e engine) check(ctx context.Context) error {
 	return nil
 }
 
-func (e engine) acquireFor(caller context.Context, how func(*attempt, context.Context) error) (*recipes.Hold, error) {
+func (e engine) acquireFor(
+	caller context.Context, waiter *measure.Waiter, how func(*attempt, context.Context) error,
+) (*recipes.Hold, error) {
 	c := e.c
 	if err := c.begin(); err != nil {
 		return nil, err
@@ -64,19 +66,11 @@ func (e engine) acquireFor(caller context.Context, how func(*attempt, context.Co
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
 
-	a := &attempt{
-		c: c, kind: e.kind, table: e.kind.open(), waiter: measure.Waiter{Metrics: c.metrics, Lock: e.name},
-	}
-	defer a.waiter.End()
+	a := &attempt{c: c, kind: e.kind, table: e.kind.open(), waiter: waiter}
 	a.request.name, a.request.owner = e.name, c.newOwner()
-	err := ctx.Err()
-	if err == nil {
-		err = how(a, ctx)
-	}
-	won := err == nil
-	a.leave(won)
+	err := a.make(ctx, how)
 	var hold *recipes.Hold
-	if won {
+	if err == nil {
 		hold, err = c.hold(a)
 	}
 	if err == nil {
@@ -122,12 +116,25 @@ type attempt struct {
 	lost    time.Time // when the last answer was lost
 	// contended says that others have or want the lock.
 	contended bool
-	waiter    measure.Waiter
+	waiter    *measure.Waiter
 	answered  bool      // a read has succeeded
 	failure   error     // of the last look; nil if it has succeeded
 	failing   time.Time // since when looks fail
 	failures  int       // how many have failed since then
 	until     time.Time // the end of the lease, after the request was applied
+}
+
+// make makes the attempt, and deletes in the background what it may have left: also if code of the program
+// ends the goroutine.
+func (a *attempt) make(ctx context.Context, how func(*attempt, context.Context) error) (err error) {
+	won := false
+	defer func() { a.leave(won) }()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	err = how(a, ctx)
+	won = err == nil
+	return err
 }
 
 // ended returns the error of an attempt whose context has ended.

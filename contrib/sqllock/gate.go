@@ -25,21 +25,25 @@ type gate struct {
 // may be free. enter calls waits before it waits for other goroutines.
 func (g *gates) enter(ctx context.Context, name string, waits func()) (bell <-chan struct{}, leave func(), err error) {
 	one, own := g.join(name)
+	defer func() { // also if code of the program ends the goroutine
+		if leave == nil {
+			g.quit(name, own)
+		}
+	}()
 	if g.open {
 		return own, func() { g.quit(name, own) }, nil
 	}
-	leave = func() { <-one.turn; g.quit(name, own) }
+	pass := func() { <-one.turn; g.quit(name, own) }
 	select {
 	case one.turn <- struct{}{}:
-		return own, leave, nil
+		return own, pass, nil
 	default:
 		waits()
 	}
 	select {
 	case one.turn <- struct{}{}:
-		return own, leave, nil
+		return own, pass, nil
 	case <-ctx.Done():
-		g.quit(name, own)
 		return nil, nil, ctx.Err()
 	}
 }

@@ -12,9 +12,28 @@ import (
 // Foreign is the recipe of locks of other services in measurements: see recipes.ForeignHold.
 const Foreign = "foreign"
 
-// Wait records how long an acquire of a lock of another service took, which ends now with err. m may
-// be nil.
-func Wait(m metrics.Metrics, lock string, begun time.Time, err error) {
+// Acquire calls acquire, which acquires a lock of another service, and records how long it takes. The
+// Waiter is for its goroutine. m may be nil. Metrics are code of the program. If they panic or end the
+// goroutine, Acquire releases the hold, which no caller receives.
+func Acquire(
+	m metrics.Metrics, lock string, acquire func(*Waiter) (*recipes.Hold, error),
+) (hold *recipes.Hold, err error) {
+	begun, w, recorded := time.Now(), Waiter{metrics: m, lock: lock}, false
+	defer func() {
+		if !recorded && hold != nil {
+			_ = hold.Release()
+		}
+	}()
+	defer w.end()
+	hold, err = acquire(&w)
+	w.end()
+	wait(m, lock, begun, err)
+	recorded = true
+	return hold, err
+}
+
+// wait records how long an acquire took, which ends now with err.
+func wait(m metrics.Metrics, lock string, begun time.Time, err error) {
 	if m == nil {
 		return
 	}
@@ -28,16 +47,14 @@ func Wait(m metrics.Metrics, lock string, begun time.Time, err error) {
 	m.Record(metrics.LockWait, time.Since(begun), labels)
 }
 
-// Waiter counts an acquire of a lock of another service that waits for other holders. Metrics may be
-// nil. It is for one goroutine.
+// Waiter counts an acquire that waits for other holders. It is for one goroutine.
 type Waiter struct {
-	Metrics metrics.Metrics
-	Lock    string
-
+	metrics metrics.Metrics
+	lock    string
 	counted bool
 }
 
-// Begin counts the acquire from now on, unless it is counted.
+// Begin counts the acquire from now on until it ends, unless it is counted.
 func (w *Waiter) Begin() {
 	if !w.counted {
 		w.counted = true
@@ -45,8 +62,8 @@ func (w *Waiter) Begin() {
 	}
 }
 
-// End counts the acquire no longer.
-func (w *Waiter) End() {
+// end counts the acquire no longer.
+func (w *Waiter) end() {
 	if w.counted {
 		w.counted = false
 		w.add(-1)
@@ -54,7 +71,7 @@ func (w *Waiter) End() {
 }
 
 func (w *Waiter) add(n int64) {
-	if w.Metrics != nil {
-		w.Metrics.Add(metrics.LockWaiters, n, metrics.Labels{Recipe: Foreign, Path: w.Lock})
+	if w.metrics != nil {
+		w.metrics.Add(metrics.LockWaiters, n, metrics.Labels{Recipe: Foreign, Path: w.lock})
 	}
 }

@@ -21,17 +21,17 @@ import (
 // after a number of calls that return.
 type trapped struct {
 	context.Context
-	trap  *trap
+	trap  *testzk.Trap
 	calls int
 }
 
 func (c *trapped) Err() error {
 	switch {
-	case !c.trap.set.Load():
+	case !c.trap.IsSet():
 	case c.calls > 0:
 		c.calls--
 	default:
-		c.trap.spring()
+		c.trap.Spring()
 	}
 	return c.Context.Err()
 }
@@ -75,22 +75,17 @@ func TestLockIsFreeAfterAContextEndedAHandoff(t *testing.T) {
 					first := mustAcquire(t, m)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					trap, ended := &trap{goexit: goexit}, make(chan struct{})
-					go func() {
-						defer close(ended)
-						sprung(t, func() (*recipes.Hold, error) {
-							return row.acquire(m, &trapped{ctx, trap, row.calls})
-						})
-					}()
+					trap := &testzk.Trap{Goexit: goexit}
+					ended := testzk.Sprung(t, func() { _, _ = row.acquire(m, &trapped{ctx, trap, row.calls}) })
 					time.Sleep(time.Second)
-					trap.set.Store(true)
+					trap.Set()
 					row.then(t, first, cancel)
 					select {
 					case <-ended:
 					case <-time.After(time.Minute):
 						require.FailNow(t, "it waits for another hand-off")
 					}
-					require.False(t, trap.set.Load(), "the trap was not sprung")
+					require.False(t, trap.IsSet(), "the trap was not sprung")
 					again, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 					defer cancel()
 					hold, err := m.Acquire(again)

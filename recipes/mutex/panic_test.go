@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,50 +19,20 @@ import (
 	"github.com/docent-zk/docent/zktest/sim"
 )
 
-// trap ends, once it is set, the next goroutine that calls spring. It panics or, as
-// testing.T.FailNow does, calls runtime.Goexit.
-type trap struct {
-	set    atomic.Bool
-	goexit bool
-}
-
-func (t *trap) spring() {
-	switch {
-	case !t.set.CompareAndSwap(true, false):
-	case t.goexit:
-		runtime.Goexit()
-	default:
-		panic("trap")
-	}
-}
-
 // traps are in code of the program that runs during an acquire, on the goroutine that acquires.
-var traps = map[string]func(t *trap) framework.Option{
-	"waiters": func(t *trap) framework.Option {
-		return framework.WithMetrics(testzk.NewCalling(metrics.LockWaiters, -1, t.spring))
+var traps = map[string]func(t *testzk.Trap) framework.Option{
+	"waiters": func(t *testzk.Trap) framework.Option {
+		return framework.WithMetrics(testzk.NewCalling(metrics.LockWaiters, -1, t.Spring))
 	},
-	"wait": func(t *trap) framework.Option {
-		return framework.WithMetrics(testzk.NewCalling(metrics.LockWait, 0, t.spring))
+	"wait": func(t *testzk.Trap) framework.Option {
+		return framework.WithMetrics(testzk.NewCalling(metrics.LockWait, 0, t.Spring))
 	},
-	"policy": func(t *trap) framework.Option {
+	"policy": func(t *testzk.Trap) framework.Option {
 		return framework.WithRetry(func(int, time.Duration) (time.Duration, bool) {
-			t.spring()
+			t.Spring()
 			return 100 * time.Millisecond, true
 		})
 	},
-}
-
-// sprung calls acquire on a goroutine of its own. The trap must end that goroutine.
-func sprung(t *testing.T, acquire func() (*recipes.Hold, error)) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { _ = recover() }()
-		hold, err := acquire()
-		t.Errorf("acquire returned %v, %v", hold, err)
-	}()
-	<-done
 }
 
 // A panic or Goexit in code of the program during an acquire leaves the lock free, for this process
@@ -91,7 +59,7 @@ func TestLockIsFreeAfterTheProgramEndedAnAcquire(t *testing.T) {
 					}
 					name := fmt.Sprintf("%s %s %s goexit=%v", point, kind, call, goexit)
 					sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-						trap := &trap{goexit: goexit}
+						trap := &testzk.Trap{Goexit: goexit}
 						c := testzk.Connected(t, srv.MemAddr(), option(trap),
 							framework.WithDialer(srv.Client("c").DialContext))
 						m := newMutex(t, c, "/lock", opts...)
@@ -100,16 +68,16 @@ func TestLockIsFreeAfterTheProgramEndedAnAcquire(t *testing.T) {
 						if point == "policy" {
 							srv.On(fault.Match{Client: "c", Op: fault.OpCreate}, fault.DropAfter())
 						}
-						trap.set.Store(true)
+						trap.Set()
 						onOther := goexit && kind != "plain" && call == "Acquire" &&
 							point != "wait" && point != "waiters"
 						if onOther { // the waiter gets an error about the goroutine that has ended
 							_, err := acquire(m, t.Context())
 							require.ErrorContains(t, err, "ended the goroutine", name)
 						} else {
-							sprung(t, func() (*recipes.Hold, error) { return acquire(m, t.Context()) })
+							<-testzk.Sprung(t, func() { _, _ = acquire(m, t.Context()) })
 						}
-						require.False(t, trap.set.Load(), "%s: the trap was not sprung", name)
+						require.False(t, trap.IsSet(), "%s: the trap was not sprung", name)
 						ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 						defer cancel()
 						hold, err := m.Acquire(ctx)
@@ -139,14 +107,14 @@ func mustAcquire(t *testing.T, m *mutex.Mutex) *recipes.Hold {
 // A Locker can be locked again after code of the program has ended the goroutine in Lock or Unlock.
 func TestLockerWorksAfterTheProgramEndedACall(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		locking, unlocking := &trap{}, &trap{}
-		traps := map[metrics.Instrument]*trap{metrics.LockWait: locking, metrics.LockHold: unlocking}
+		locking, unlocking := &testzk.Trap{}, &testzk.Trap{}
+		traps := map[metrics.Instrument]*testzk.Trap{metrics.LockWait: locking, metrics.LockHold: unlocking}
 		for instrument, trap := range traps {
 			c := testzk.Connected(t, srv.MemAddr(),
-				framework.WithMetrics(testzk.NewCalling(instrument, 0, trap.spring)),
+				framework.WithMetrics(testzk.NewCalling(instrument, 0, trap.Spring)),
 				framework.WithDialer(srv.Client("c").DialContext))
 			l := newMutex(t, c, "/lock").Locker(t.Context())
-			trap.set.Store(true)
+			trap.Set()
 			lockAndUnlock := func() {
 				l.Lock()
 				defer l.Unlock()
@@ -173,12 +141,12 @@ func TestNodeIsDeletedAlthoughMetricsEndItsFirstDeletion(t *testing.T) {
 						dialer := func(name string) framework.Option {
 							return framework.WithDialer(srv.Client(name).DialContext)
 						}
-						trap := &trap{goexit: goexit}
-						m := testzk.NewCalling(metrics.PendingDeletions, n, trap.spring)
+						trap := &testzk.Trap{Goexit: goexit}
+						m := testzk.NewCalling(metrics.PendingDeletions, n, trap.Spring)
 						c := testzk.Connected(t, srv.MemAddr(), dialer("c"), framework.WithMetrics(m))
 						other := testzk.Connected(t, srv.MemAddr(), dialer("other"))
 						call(&endedDeletion{t, srv, trap, newMutex(t, c, "/lock"), newMutex(t, other, "/lock")})
-						require.False(t, trap.set.Load(), "the trap was not sprung")
+						require.False(t, trap.IsSet(), "the trap was not sprung")
 						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 						defer cancel()
 						hold, err := newMutex(t, other, "/lock").Acquire(ctx)
@@ -195,13 +163,13 @@ func TestNodeIsDeletedAlthoughMetricsEndItsFirstDeletion(t *testing.T) {
 type endedDeletion struct {
 	t           *testing.T
 	srv         *zktest.Server
-	trap        *trap
+	trap        *testzk.Trap
 	lock, other *mutex.Mutex
 }
 
 // ends calls fn on a goroutine of its own, which the trap ends.
 func (d *endedDeletion) ends(fn func()) {
-	d.trap.set.Store(true)
+	d.trap.Set()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
