@@ -33,9 +33,12 @@ type Client struct {
 }
 
 // NewClient returns a Client that makes its requests through etcd. The caller closes etcd, after the
-// Client. The options DialKeepAliveTime and DialKeepAliveTimeout of etcd should be set, to less than
-// a third of the time to live: without them a connection that lets nothing through is noticed after
-// many minutes.
+// Client. The options DialKeepAliveTime and DialKeepAliveTimeout of etcd should be set, the latter to
+// less than a third of the time to live: without them a connection that lets nothing through is
+// noticed after many minutes. With them Linux closes it when a request is not confirmed for
+// DialKeepAliveTimeout. Other systems notice it by a ping of gRPC, which it sends after
+// DialKeepAliveTime, and after 10 s at the earliest: there the time to live should be 30 s or more, or
+// there should be several endpoints.
 //
 // It makes no request. It returns an error if etcd is nil or an option is bad.
 func NewClient(etcd *clientv3.Client, opts ...Option) (*Client, error) {

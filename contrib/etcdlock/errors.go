@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,10 +47,17 @@ func transient(err error) bool {
 	switch codeOf(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Aborted:
 		return true
-	case codes.Unknown: // the server has noticed first that the time of the request is over
-		return strings.Contains(err.Error(), context.DeadlineExceeded.Error())
+	case codes.Unknown:
+		return slices.ContainsFunc(passingTexts, func(text string) bool { return strings.Contains(err.Error(), text) })
 	}
 	return false
+}
+
+// passingTexts are those of answers that pass, and that etcd gives no code.
+var passingTexts = []string{
+	context.DeadlineExceeded.Error(), // the server has noticed first that the time of the request is over
+	"raft proposal dropped",          // the leader is being replaced
+	"raft: stopped",                  // the server ends
 }
 
 // refused reports whether the servers have answered, and have not applied the request. Other errors do

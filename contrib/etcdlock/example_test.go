@@ -15,7 +15,7 @@ import (
 func Example() {
 	servers, err := clientv3.New(clientv3.Config{
 		Endpoints:         []string{etcd.addr}, // of the test
-		DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: time.Second,
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 2 * time.Second,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -78,6 +78,26 @@ func TestAcquireWithoutAnAnswerFindsItsKey(t *testing.T) {
 	}
 }
 
+// A leader that is being replaced drops requests, with an error that etcd gives no code. It passes.
+func TestRequestsThatAReplacedLeaderDrops(t *testing.T) {
+	var grant, create, remove atomic.Bool
+	first := func(request any) bool {
+		_, grants := request.(*etcdserverpb.LeaseGrantRequest)
+		return grants && grant.CompareAndSwap(false, true) || creates(request) && create.CompareAndSwap(false, true) ||
+			deletes(request) && remove.CompareAndSwap(false, true)
+	}
+	c := newClient(t, connect(t, etcd.addr, unary(
+		func(ctx context.Context, request any, send func(context.Context) error) error {
+			if first(request) {
+				return status.Error(codes.Unknown, "raft proposal dropped")
+			}
+			return send(ctx)
+		})), etcdlock.WithTTL(20*time.Second))
+	hold := acquire(t, newLock(t, c, t.Name()))
+	require.NoError(t, hold.Release())
+	require.True(t, grant.Load() && create.Load() && remove.Load())
+}
+
 func TestAcquireThatEndsWithoutAnAnswerLeavesNothing(t *testing.T) {
 	created := make(chan struct{}, 1)
 	c := newClient(t, connect(t, etcd.addr, unary(

@@ -56,7 +56,7 @@ func connectAsApp(t *testing.T, opts ...grpc.DialOption) *clientv3.Client {
 	return app
 }
 
-// The first lock of a client is one that its user may not use. Its lease is renewed nevertheless.
+// The first lock of a client is one that its user may not use. The lease of the next one is renewed nevertheless.
 func TestRightsOfTheFirstLock(t *testing.T) {
 	c := newClient(t, connectAsApp(t))
 	_, err := newLock(t, c, "other/lock").TryAcquire(bounded(t))
@@ -67,6 +67,29 @@ func TestRightsOfTheFirstLock(t *testing.T) {
 	}
 	require.NoError(t, hold.Release())
 	require.NoError(t, c.Close())
+}
+
+// Nothing verifies a renewal of a lease that has no key, so there is none. The deadline of the first hold is that of
+// the grant.
+func TestLeaseWithoutAKeyIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	const ttl = 12 * time.Second
+	var renewals atomic.Int32
+	c := newClient(t, connectAsApp(t, keepAlives(func(time.Time, *etcdserverpb.LeaseKeepAliveResponse) {
+		renewals.Add(1)
+	})), etcdlock.WithTTL(ttl))
+	begun := time.Now()
+	_, err := newLock(t, c, "other/lock").TryAcquire(bounded(t))
+	require.ErrorContains(t, err, "permission denied")
+	time.Sleep(ttl / 2) // time for a renewal
+	require.Zero(t, renewals.Load())
+	hold := acquire(t, newLock(t, c, "app/lock"))
+	require.Positive(t, hold.ValidUntil().Sub(begun))
+	for renewals.Load() == 0 { // at once, because a third of the time to live is over
+		require.NoError(t, hold.Err())
+		time.Sleep(time.Millisecond)
+	}
+	require.NoError(t, hold.Release())
 }
 
 // An acquire that the servers refuse has created no key, so there is nothing to delete.

@@ -16,7 +16,7 @@ var _ = withLock
 // fragment etcd-lock
 func withLock(ctx context.Context, endpoints []string, write func(context.Context, int64) error) error {
 	etcd, err := clientv3.New(clientv3.Config{
-		Endpoints: endpoints, DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: time.Second,
+		Endpoints: endpoints, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 2 * time.Second,
 	})
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func (r *record) enqueue(ctx context.Context, only bool) (predecessor string, er
 		return "", err
 	}
 	r.asOf = answer.Header.Revision
-	r.s.dir.Store(&r.dir)
+	r.s.know(r.dir)
 	if answer.Succeeded {
 		r.rev = answer.Header.Revision
 		return r.last(ctx, keysOf(answer.Responses[1]))

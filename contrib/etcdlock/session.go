@@ -29,7 +29,8 @@ type session struct {
 
 	until   atomic.Pointer[time.Time] // the deadline
 	failure atomic.Pointer[error]     // of the last renewal that failed
-	dir     atomic.Pointer[string]    // a directory that the client may read; nil: none is known
+	dir     atomic.Pointer[string]    // a directory that the client may read; nil: the lease has no key yet
+	known   chan struct{}             // closed when dir is not nil
 	doubt   atomic.Bool               // a request may create a key after the client has given the key up
 
 	mu   sync.Mutex
@@ -38,7 +39,9 @@ type session struct {
 }
 
 func newSession(c *Client) *session {
-	s := &session{c: c, granted: make(chan struct{}), ttl: c.conf.ttl, keys: map[string]struct{}{}}
+	s := &session{
+		c: c, granted: make(chan struct{}), ttl: c.conf.ttl, known: make(chan struct{}), keys: map[string]struct{}{},
+	}
 	s.ctx, s.lose = context.WithCancelCause(c.ctx)
 	s.kept, s.free = context.WithCancel(context.Background())
 	return s
@@ -111,6 +114,7 @@ func (s *session) open() error {
 // lost.
 func (s *session) renew() bool {
 	pause(s.ctx, jitter(s.ttl/3))
+	s.awaitKey()
 	for !s.over() {
 		err := s.renewOnce()
 		switch {
@@ -126,6 +130,24 @@ func (s *session) renew() bool {
 	return false
 }
 
+// awaitKey waits until the lease has a key, or is lost. Without a key nothing verifies a renewal.
+func (s *session) awaitKey() {
+	deadline := time.NewTimer(left(*s.until.Load()))
+	defer deadline.Stop()
+	select {
+	case <-s.known:
+	case <-deadline.C:
+	case <-s.ctx.Done():
+	}
+}
+
+// know notes a directory that the client may read.
+func (s *session) know(dir string) {
+	if s.dir.Swap(&dir) == nil {
+		close(s.known)
+	}
+}
+
 // renewOnce renews the lease, and moves the deadline. A leader of etcd that the others have replaced
 // may renew a lease in its own memory, while the lease expires at the new leader. Releases before 2024
 // do so. A read that is linearizable has the term of the true leader. If it is the term of the
@@ -138,14 +160,12 @@ func (s *session) renewOnce() error {
 	if err != nil {
 		return err
 	}
-	if dir := s.dir.Load(); dir != nil { // otherwise the lease has no key yet
-		read, err := s.c.etcd.Get(ctx, *dir, clientv3.WithCountOnly())
-		if err != nil {
-			return err
-		}
-		if read.Header.RaftTerm != term {
-			return errors.New("etcd has changed its leader meanwhile")
-		}
+	read, err := s.c.etcd.Get(ctx, *s.dir.Load(), clientv3.WithCountOnly())
+	if err != nil {
+		return err
+	}
+	if read.Header.RaftTerm != term {
+		return errors.New("etcd has changed its leader meanwhile")
 	}
 	if s.over() { // the lease may have expired before it was renewed
 		return s.err()

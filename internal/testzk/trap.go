@@ -48,8 +48,9 @@ func Sprung(t testing.TB, fn func()) <-chan struct{} {
 	return done
 }
 
-// EndAcquires has the metrics of a client end its acquires of a lock of another service, while another client has the lock
-// and when it has released it. The lock must be free afterwards. connect returns the acquire of a client with metrics.
+// EndAcquires has the metrics of a client end its acquires of a lock of another service, while another client has the
+// lock and when it has released it. The lock must be free afterwards. connect returns the acquire of a client with
+// metrics.
 func EndAcquires[H interface{ Release() error }](
 	t *testing.T, other func() (H, error), connect func(metrics.Metrics) func() (H, error),
 ) {
