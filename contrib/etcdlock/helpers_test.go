@@ -26,7 +26,7 @@ import (
 	"github.com/docent-zk/docent/recipes"
 )
 
-const ttl = 3 * time.Second
+const ttl = 6 * time.Second
 
 // patience is how long tests wait for what has to come. It only matters when a test fails.
 const patience = time.Minute

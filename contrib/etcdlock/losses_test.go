@@ -257,7 +257,7 @@ func TestAcquireBehindItsFormerKey(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(bounded(t))
 	f := former{created: func() {}, met: func() { time.AfterFunc(ttl/10, cancel) }}
-	long := etcdlock.WithTTL(10 * time.Second) // the key stays until the end of the Acquire
+	long := etcdlock.WithTTL(2 * ttl) // the key stays until the end of the Acquire
 	lock := newLock(t, newClient(t, connect(t, etcd.addr, f.options()...), long), t.Name())
 	_, err := lock.Acquire(ctx)
 	require.ErrorIs(t, err, context.Canceled)

@@ -15,6 +15,8 @@ func TestLock(t *testing.T) {
 	locktest.Run(t, locktest.Service{
 		Lease:  ttl + ttl/3, // etcd looks for expired leases twice a second
 		Tokens: true,
+		// The tests that wait for leases wait at the same time.
+		Around: func(t *testing.T, run func(t *testing.T)) { t.Parallel(); run(t) },
 		Client: func(t testing.TB, _ string) locktest.Client {
 			cable := newCable(t, etcd.addr)
 			c := newClient(t, connect(t, cable.addr))
