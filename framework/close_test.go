@@ -113,8 +113,7 @@ func TestCloseWhileSuspendedEndsTheSessionIfTheServersReturn(t *testing.T) {
 	closes(t, done, "the return of Close")
 	require.Empty(t, children(t, testzk.Observer(t), path))
 	require.Equal(t, 1, p.Requests()[fault.OpCloseSession])
-	want := []framework.State{framework.Connected, framework.Suspended, framework.Lost, framework.Closed}
-	require.Equal(t, want, states.states())
+	states.await(t, framework.Connected, framework.Suspended, framework.Lost, framework.Closed)
 }
 
 func TestPendingOperationsEndWithErrClosed(t *testing.T) {

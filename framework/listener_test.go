@@ -1,6 +1,8 @@
 package framework_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +13,7 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 func TestBlockedListenerDelaysNoOtherAndMissesNoChange(t *testing.T) {
@@ -68,15 +71,19 @@ func TestStoppedListenerIsNotCalledAgain(t *testing.T) {
 }
 
 func TestListenerIsCalledWithClosedBeforeCloseReturns(t *testing.T) {
-	c, _, states := traced(t)
-	id := session(t, c).ID()
-	require.NoError(t, c.Close())
-	require.Equal(t, []framework.State{framework.Connected, framework.Lost, framework.Closed}, states.states())
-	lost, closed := states.changes()[1], states.changes()[2]
-	require.Equal(t, id, lost.Session)
-	require.ErrorIs(t, lost.Cause, framework.ErrClosed)
-	require.Zero(t, closed.Session)
-	require.NoError(t, closed.Cause)
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		states := &trace{}
+		c.Listen(states.add)
+		id := session(t, c).ID()
+		require.NoError(t, c.Close())
+		require.Equal(t, []framework.State{framework.Lost, framework.Closed}, states.states())
+		lost, closed := states.changes()[0], states.changes()[1]
+		require.Equal(t, id, lost.Session)
+		require.ErrorIs(t, lost.Cause, framework.ErrClosed)
+		require.Zero(t, closed.Session)
+		require.NoError(t, closed.Cause)
+	})
 }
 
 func TestListenerMayCloseTheClient(t *testing.T) {
@@ -152,9 +159,10 @@ func TestListenersAreCalledOnceForEachChange(t *testing.T) {
 		time.Sleep(20 * time.Millisecond) // workload
 	}
 	require.NoError(t, c.Close())
+	testzk.Eventually(t, func() bool { return slices.Contains(states.states(), framework.Closed) }, "no end is told")
 	want := states.states()[1:]
-	for i, r := range many {
-		require.Equal(t, want, r.states(), "listener %d", i)
+	for _, r := range many {
+		r.await(t, want...)
 	}
 	for i := 1; i < len(want); i++ {
 		require.NotEqual(t, want[i-1], want[i], "a change to the same state")

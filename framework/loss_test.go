@@ -52,7 +52,8 @@ func TestExpiredSessionIsLostOnce(t *testing.T) {
 	require.NoError(t, reconnected.Cause)
 	require.NoError(t, next.Sync(testzk.Context(t), "/"))
 	require.NoError(t, c.Close())
-	require.Equal(t, []framework.State{framework.Lost, framework.Closed}, states.states()[4:])
+	states.await(t, framework.Connected, framework.Suspended, framework.Lost, framework.Reconnected,
+		framework.Lost, framework.Closed)
 }
 
 func TestSilenceEndsTheSessionBeforeItExpires(t *testing.T) {

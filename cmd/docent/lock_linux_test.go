@@ -389,7 +389,7 @@ func TestDocentEndsACommandWhoseWatchdogDoesNot(t *testing.T) {
 	t.Parallel()
 	network := proxy.Start(t, strings.Split(testzk.Connect(), ",")[0])
 	file := filepath.Join(t.TempDir(), "witness")
-	args := []string{"--connect", network.Addr(), "--session-timeout", "4s", "lock", testzk.Path(t), "--"}
+	args := []string{"--connect", network.Addr(), "--session-timeout", "12s", "lock", testzk.Path(t), "--"}
 	p := start(t, append(args, witness(file, stubborn)...)...)
 	require.Equal(t, "held", p.line())
 	runtime.LockOSThread() // only this thread may continue the watchdog, and does not

@@ -17,12 +17,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"github.com/docent-zk/docent/contrib/etcdlock"
 	"github.com/docent-zk/docent/internal/port"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -64,7 +64,7 @@ func runIn(dir string, m *testing.M) (code int, err error) {
 		return code, nil
 	}
 	http.DefaultClient.CloseIdleConnections()
-	return 0, goleak.Find()
+	return 0, testzk.Leaks()
 }
 
 // server is a process of etcd.

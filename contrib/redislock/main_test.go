@@ -3,13 +3,15 @@ package redislock_test
 import (
 	"context"
 	"flag"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/docent-zk/docent/contrib/redislock"
+	"github.com/docent-zk/docent/internal/testzk"
 )
 
 const aliveWithin = 3 * time.Second
@@ -21,8 +23,12 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	redis.SetLogger(silent{}) // of connections to servers that were killed
-	// This one ends by itself within a second after its client was closed.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+	code := m.Run()
+	if err := testzk.Leaks(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 type silent struct{}

@@ -23,10 +23,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
 	"github.com/docent-zk/docent/internal/port"
+	"github.com/docent-zk/docent/internal/testzk"
 )
 
 // server is a database server of the tests.
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	for _, s := range started.all {
 		s.stop()
 	}
-	if err := goleak.Find(); code == 0 && err != nil {
+	if err := testzk.Leaks(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

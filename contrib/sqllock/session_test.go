@@ -257,7 +257,7 @@ func TestSessionIsReleasedWithoutAnAnswer(t *testing.T) {
 // PostgreSQL may limit the time of all statements of a database. A wait may take longer.
 func TestSessionWaitsForLongerThanAStatementMayTake(t *testing.T) {
 	one := serverOf(t, sqllock.PostgreSQL).site(t)
-	one.exec(t, "ALTER DATABASE "+one.name+" SET statement_timeout = 1000")
+	one.exec(t, "ALTER DATABASE "+one.name+" SET statement_timeout = 3000")
 	const ttl = 12 * time.Second
 	a, _ := one.client(t, sqllock.WithTTL(ttl))
 	b, _ := one.client(t, sqllock.WithTTL(ttl))

@@ -267,9 +267,11 @@ func TestInTxBehindAGuardedTransaction(t *testing.T) {
 				continue
 			}
 			t.Run(level.String(), func(t *testing.T) {
+				t.Parallel()
 				one := s.site(t)
 				one.exec(t, "CREATE TABLE jobs (n int NOT NULL)")
-				a, wire := one.client(t, sqllock.WithTTL(time.Second))
+				const ttl = 4 * time.Second
+				a, wire := one.client(t, sqllock.WithTTL(ttl))
 				b, _ := one.client(t)
 				first, second := lockOf(t, a, "lock"), lockOf(t, b, "lock")
 				hold := mustAcquire(t, first)
@@ -279,7 +281,7 @@ func TestInTxBehindAGuardedTransaction(t *testing.T) {
 				require.NoError(t, first.Guard(t.Context(), guarded, hold.Token()))
 				require.NoError(t, insertOnce(guarded))
 				<-hold.Done()
-				time.Sleep(time.Second / 5) // the lease has ended
+				time.Sleep(ttl / 5) // the lease has ended
 
 				tx := begin(t, one.db, level)
 				ended := one.untilRowLock(t, func() error {

@@ -42,7 +42,8 @@ func run(args []string) (code int, err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	e, err := ensemble.New(ctx, servers, ensemble.WithTick(tick))
+	// A follower may be silent for 12 s on a busy machine.
+	e, err := ensemble.New(ctx, servers, ensemble.WithTick(tick), ensemble.WithConfig("syncLimit", "60"))
 	if err != nil {
 		return 0, err
 	}

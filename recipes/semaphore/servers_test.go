@@ -64,7 +64,7 @@ func TestAcquireSurvivesTheLossOfTheSessionWithItsPermit(t *testing.T) {
 	t.Parallel()
 	p := testzk.Proxy(t)
 	path := testzk.Path(t)
-	c := testzk.Connected(t, p.Addr(), testzk.Mortal(),
+	c := testzk.Connected(t, p.Addr(), framework.WithSessionTimeout(24*time.Second),
 		framework.WithLossDeadline(1.0/3), framework.WithRetry(retry.Forever(50*time.Millisecond)))
 	s := newSemaphore(t, c, path, 1, semaphore.WithSlots())
 	for range 3 {

@@ -108,24 +108,28 @@ func p01IsClosed(c <-chan struct{}) bool {
 // lost. The clocks are compared in each call, so no timer needs to have fired.
 func TestP01_FirstQuestionOfAStoppedProcessSaysLost(t *testing.T) {
 	t.Parallel()
-	path := testzk.Path(t)
-	process, reports := p01Start(t, path)
-	held := p01Next(t, reports)
-	require.NoError(t, process.Signal(syscall.SIGSTOP))
-	stopped := time.Now()
+	for {
+		path := testzk.Path(t)
+		process, reports := p01Start(t, path)
+		held := p01Next(t, reports)
+		require.NoError(t, process.Signal(syscall.SIGSTOP))
+		stopped := time.Now()
 
-	next := p01Hold(t, testzk.Connected(t, testzk.Connect()), path)
-	require.Greater(t, next.Token(), held.Token)
-	time.Sleep(time.Until(stopped.Add(3 * p01Timeout)))
-	require.NoError(t, process.Signal(syscall.SIGCONT))
+		next := p01Hold(t, testzk.Connected(t, testzk.Connect()), path)
+		require.Greater(t, next.Token(), held.Token)
+		time.Sleep(time.Until(stopped.Add(3 * p01Timeout)))
+		require.NoError(t, process.Signal(syscall.SIGCONT))
 
-	answer := p01Next(t, reports)
-	t.Logf("first call after a pause of %v, Done was closed: %v, Err: %s", answer.Asleep, answer.Told, answer.Lost)
-	require.Greater(t, answer.Asleep, 2*p01Timeout)
-	require.Contains(t, answer.Lost, framework.ErrSessionLost.Error(), "the first answer after the pause")
-	require.Contains(t, answer.Guard, framework.ErrSessionLost.Error())
-	require.NoError(t, next.Err())
-	require.NoError(t, next.Release())
+		answer := p01Next(t, reports)
+		require.Contains(t, answer.Lost, framework.ErrSessionLost.Error(), "the first answer after the pause")
+		require.Contains(t, answer.Guard, framework.ErrSessionLost.Error())
+		require.NoError(t, next.Err())
+		require.NoError(t, next.Release())
+		t.Logf("first call after a pause of %v, Done was closed: %v, Err: %s", answer.Asleep, answer.Told, answer.Lost)
+		if answer.Asleep > 2*p01Timeout {
+			return
+		} // otherwise a busy machine has lost the session before the pause
+	}
 }
 
 // p01Start starts a process that holds the lock at path, and returns a channel of its reports.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
@@ -68,9 +67,9 @@ func killLeader(t *testing.T, e *ensemble.Ensemble) (ready []int64) {
 	require.NoError(t, leader.Kill())
 	require.NoError(t, e.WaitReady(ctx))
 	ready = append(ready, now())
-	_, err = startRepaired(ctx, leader, filepath.Join(t.TempDir(), "damaged"))
+	_, err = startRepaired(t.Context(), leader, filepath.Join(t.TempDir(), "damaged"))
 	require.NoError(t, err)
-	require.NoError(t, e.WaitReady(ctx))
+	require.NoError(t, e.WaitReady(testzk.Context(t)))
 	return append(ready, now())
 }
 
@@ -195,8 +194,7 @@ func TestPausedHolderFindsItsLossInItsFirstCall(t *testing.T) {
 	held := holder.says(t, 1)[0]
 	require.NoError(t, holder.cmd.Process.Signal(syscall.SIGSTOP))
 
-	client := testzk.Connected(t, e.Connect(), framework.WithSessionTimeout(6*time.Second))
-	mu, err := mutex.New(client, lockPath)
+	mu, err := mutex.New(testzk.Connected(t, e.Connect()), lockPath)
 	require.NoError(t, err)
 	next, err := mu.Acquire(context.Background()) // when the servers have expired the session of the paused process
 	require.NoError(t, err)

@@ -497,7 +497,7 @@ func (tr *trial) killServers() {
 }
 
 func (tr *trial) startServer(s *ensemble.Server) error {
-	file, err := startRepaired(testzk.Context(tr.t), s, filepath.Join(tr.t.TempDir(), "damaged"))
+	file, err := startRepaired(tr.t.Context(), s, filepath.Join(tr.t.TempDir(), "damaged"))
 	if file != "" {
 		tr.record.note("server %d is repaired: %s is set aside", s.ID(), file)
 	}

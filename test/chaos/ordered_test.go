@@ -23,10 +23,11 @@ import (
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
 
-// rounds repeats a fault until it has come about. A round says why it has not.
+// rounds repeats a fault until it has come about: five times at least, and for five minutes on a busy machine. A round
+// says why it has not.
 func rounds(t *testing.T, round func(n int) (missed string)) {
 	t.Helper()
-	for n := range 5 {
+	for n, end := 0, time.Now().Add(5*time.Minute); n < 5 || time.Now().Before(end); n++ {
 		missed := round(n)
 		if missed == "" || t.Failed() {
 			return

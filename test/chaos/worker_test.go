@@ -280,7 +280,7 @@ func askOnResume(ctx context.Context, w *worker) error {
 		answered := time.Now()
 		asleep := answered.Sub(last)
 		last = answered
-		if asleep > sessionTimeout/2 { // the process was paused: a busy machine stops it for less
+		if asleep > sessionTimeout { // the process was paused: a busy machine stops it for less
 			release := hold.Release()
 			w.report(turn{Token: hold.Token(), Asleep: asleep, Lost: text(err), Release: text(release)})
 			return nil

@@ -67,6 +67,8 @@ const (
 	keptTimeout = 2 * time.Second
 	keptEvery   = 300 * time.Millisecond
 	keptFor     = 15 // times
+
+	endsAfter = 8 * time.Second // without a request: until then, a scenario has set its watches
 )
 
 // inTrials repeats a trial whose session has ended although a request was late once: that says nothing.
@@ -175,16 +177,16 @@ func attachSetsTheClock(s *script) {
 	a.do(rawzk.Create(s.path("x"), nil, rawzk.Open(), rawzk.Ephemeral))
 	b := s.open("b")
 	from := time.Now()
-	b.hello(sameSession(a, keptTimeout))
+	b.hello(sameSession(a, endsAfter))
 	to := time.Now()
 	a.end()
-	s.logf("the session ended %s", lasted(keptTimeout, from, to, s.awaitDeletion(s.path("x"))))
+	s.logf("the session ended %s", lasted(endsAfter, from, to, s.awaitDeletion(s.path("x"))))
 	b.end()
 }
 
 func expiryTakesAllEphemeralsAtOnce(s *script) {
 	a, b := s.open("a"), s.connect("b")
-	a.hello(newSession(keptTimeout))
+	a.hello(newSession(endsAfter))
 	for _, dir := range []string{"one", "two"} {
 		b.do(rawzk.Create(s.path(dir), nil, rawzk.Open(), rawzk.Persistent))
 		for i := range 3 {
@@ -207,7 +209,7 @@ func expiryTakesAllEphemeralsAtOnce(s *script) {
 // connection that comes back in that moment without an answer.
 func expiredSessionIsForgotten(s *script) {
 	a := s.open("a")
-	a.hello(newSession(keptTimeout))
+	a.hello(newSession(endsAfter))
 	a.do(rawzk.GetData(s.path(""), true))
 	a.do(rawzk.Create(s.path("e"), nil, rawzk.Open(), rawzk.Ephemeral))
 	s.awaitDeletion(s.path("e"))
@@ -219,7 +221,7 @@ func expiredSessionIsForgotten(s *script) {
 
 func requestsOfAnExpiredSessionAreNotApplied(s *script) {
 	a := s.open("a")
-	a.hello(newSession(keptTimeout))
+	a.hello(newSession(endsAfter))
 	a.do(rawzk.Create(s.path("e"), nil, rawzk.Open(), rawzk.Ephemeral))
 	s.awaitDeletion(s.path("e"))
 	a.pipeline(
@@ -241,7 +243,7 @@ func TestTimeWithoutASession(t *testing.T) {
 }
 
 // silentSocketsAreClosed uses sockets that never had a session.
-func silentSocketsAreClosed(s *script) { s.silentSocketsEnd(9*time.Second, 22*time.Second) }
+func silentSocketsAreClosed(s *script) { s.silentSocketsEnd(9*time.Second, 20*time.Second+waitSlack) }
 
 func silentSocketsAreClosedSooner(s *script) {
 	s.silentSocketsEnd(1900*time.Millisecond, 4*time.Second+waitSlack)

@@ -132,7 +132,7 @@ func (f *fleet) awaitChildren(t testing.TB, path string, n int) {
 const (
 	// roundsVariable sets the number of rounds of testRounds.
 	roundsVariable = "DOCENT_BARRIER_ROUNDS"
-	brief          = 6 * time.Second // the session timeout of the peers of testRounds
+	brief          = 12 * time.Second // the session timeout of the peers of testRounds
 )
 
 func roundsWanted(t *testing.T) int {

@@ -135,7 +135,7 @@ func (f *fleet) compareNodes(t *testing.T, s scenario, of speaker) {
 	s.steps(&scenarioRun{t, f, of, dir})
 	golden := []string{goldenFile(s.name, of), goldenFile(s.name, docent)}
 	var seen string
-	for end := time.Now().Add(patience / 10); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		seen = f.draw(t, dir)
 		// Java has no address to write if the machine's name cannot be resolved.
 		if of == java {

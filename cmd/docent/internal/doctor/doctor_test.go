@@ -185,22 +185,26 @@ func listen(t *testing.T, serve func(net.Conn)) (address string) {
 func TestAServerThatIsNotZooKeeperFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		serve func(net.Conn)
-		want  string
+		serve    func(net.Conn)
+		want     string
+		patience time.Duration
 	}{
-		"closes": {func(net.Conn) {}, "no answer to the connect request: "},
-		"silent": {func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, "no answer to the connect request: "},
+		"closes": {func(net.Conn) {}, "no answer to the connect request: ", testzk.Patience},
+		"silent": {
+			func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, "no answer to the connect request: ",
+			300 * time.Millisecond,
+		},
 		"another": {func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 400")
 			_, _ = c.Read(make([]byte, 64))
-		}, "not a ZooKeeper server"},
+		}, "not a ZooKeeper server", testzk.Patience},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Start(t)
 			c := testzk.Client(t, srv.Addr())
 			cfg := config(c, srv, listen(t, test.serve))
-			cfg.Dial, cfg.Patience = new(net.Dialer).DialContext, 300*time.Millisecond
+			cfg.Dial, cfg.Patience = new(net.Dialer).DialContext, test.patience
 			e := &examination{Config: cfg}
 			var all []Finding
 			e.report = func(f Finding) { all = append(all, f) }

@@ -185,7 +185,7 @@ func TestStreamsOutliveTheTimeoutsOfTheServer(t *testing.T) {
 	t.Parallel()
 	client := connected(t)
 	s := newSite(t, client, nil)
-	const timeout = 2 * time.Second
+	const timeout = 8 * time.Second
 	lines, _ := streamOf(t, s.served(func(server *http.Server) {
 		server.ReadTimeout, server.WriteTimeout = timeout, timeout
 	}))
