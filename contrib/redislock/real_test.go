@@ -17,7 +17,11 @@ import (
 	"github.com/docent-zk/docent/recipes/locktest"
 )
 
-const ttl = 3 * time.Second
+const (
+	ttl = 3 * time.Second
+	// calm is the time to live where a busy machine must not lose a lock.
+	calm = 3 * ttl
+)
 
 // newClient returns a client that is closed with the test, before rdb.
 func newClient(t testing.TB, opts *redis.Options, more ...redislock.Option) *redislock.Client {
@@ -96,8 +100,9 @@ func TestSilentSubscription(t *testing.T) {
 	srv := startServer(t)
 	p := startProxy(t, srv.socket())
 	core, logs := observer.New(zap.WarnLevel)
-	waiter := newLock(t, newClient(t, &redis.Options{Addr: p.addr()}, redislock.WithLogger(zap.New(core))), "lock")
-	hold := acquire(t, newLock(t, newClient(t, srv.options()), "lock"))
+	waiter := newLock(t, newClient(t, &redis.Options{Addr: p.addr()}, redislock.WithLogger(zap.New(core)),
+		redislock.WithTTL(time.Minute)), "lock")
+	hold := acquire(t, newLock(t, newClient(t, srv.options(), redislock.WithTTL(time.Minute)), "lock"))
 	won := make(chan *recipes.Hold)
 	go func() { won <- acquire(t, waiter) }()
 	channel := "{" + waiter.Key() + "}:released"

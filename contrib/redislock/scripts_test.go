@@ -203,7 +203,8 @@ func TestCommandsOfARestrictedUser(t *testing.T) {
 	for name, k := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, b := k.locks(t, newClient(t, opts), name), k.exclusive(t, newClient(t, opts), name+" alone")
+			connect := func() *redislock.Client { return newClient(t, opts, redislock.WithTTL(calm)) }
+			a, b := k.locks(t, connect(), name), k.exclusive(t, connect(), name+" alone")
 			for _, lock := range append(a, b) {
 				hold := acquire(t, lock)
 				won := make(chan *recipes.Hold, 1)

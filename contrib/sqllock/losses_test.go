@@ -131,7 +131,7 @@ func TestCloseWithoutAServer(t *testing.T) {
 		wire.stop()
 		began := time.Now()
 		require.NoError(t, c.Close())
-		require.Less(t, time.Since(began), 3*time.Second)
+		require.Less(t, time.Since(began), 5*time.Second) // a release may take ten
 	})
 }
 
