@@ -19,7 +19,7 @@ require (
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/atomic v1.12.0 // indirect
-	go.uber.org/goleak v1.3.0
+	go.uber.org/goleak v1.3.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 )
