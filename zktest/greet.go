@@ -100,7 +100,7 @@ func (c *conn) connect(req proto.Connect, a effect.Effect) bool {
 		c.end(flushAll)
 		return false
 	case req.LastZxid > c.replica.applied:
-		s.note(c.client, 0, fmt.Sprintf("connect refused: the client has seen transaction %d", req.LastZxid))
+		s.note(c.client, 0, fmt.Sprintf("connect refused: the client has seen transaction %#x", req.LastZxid))
 		c.end(flushAll)
 		return false
 	case s.readOnly && !req.ReadOnly:

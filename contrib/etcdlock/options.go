@@ -39,13 +39,13 @@ func WithTTL(ttl time.Duration) Option {
 	}
 }
 
-// WithLogger sets the logger. The default is none.
+// WithLogger sets the logger, which gets the name docent. The default is none.
 func WithLogger(log *zap.Logger) Option {
 	return func(c *config) error {
 		if log == nil {
 			return errors.New("WithLogger: nil")
 		}
-		c.log = log
+		c.log = log.Named("docent")
 		return nil
 	}
 }

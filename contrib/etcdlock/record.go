@@ -250,7 +250,7 @@ func (r *record) delete(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return err
 		case !transient(err):
-			r.s.c.conf.log.Warn("a key could not be deleted: it stays until the lease ends",
+			r.s.c.conf.log.Named("etcdlock").Warn("a key could not be deleted: it stays until the lease ends",
 				zap.String("key", r.key), zap.Error(err))
 			pause(ctx, r.s.perLook())
 		}

@@ -236,7 +236,8 @@ func (a *attempt) fails(err error, asked time.Time) bool {
 	}
 	if a.failure == nil {
 		a.failing, a.failures = asked, 0
-		a.c.logger.Warn("an acquire has failed and goes on", zap.String("name", a.request.name), zap.Error(err))
+		a.c.logger.Named("sqllock").Warn("an acquire has failed and goes on",
+			zap.String("name", a.request.name), zap.Error(err))
 	}
 	a.failure = err
 	a.failures++
@@ -364,7 +365,8 @@ func (a *attempt) undo() {
 	q := a.request
 	err := a.c.cleanup(a.kind.limit, func(ctx context.Context) error { return a.table.undo(ctx, q) })
 	if err != nil {
-		a.c.logger.Warn("an acquire without an answer could not be undone: if it was applied, it ends with its lease",
+		a.c.logger.Named("sqllock").Warn(
+			"an acquire without an answer could not be undone: if it was applied, it ends with its lease",
 			zap.String("name", q.name), zap.Int64("token", q.next), zap.Error(err))
 		return
 	}

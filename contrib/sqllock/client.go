@@ -284,7 +284,8 @@ func (c *Client) listenOn() {
 		if c.ctx.Err() != nil {
 			return
 		}
-		c.logger.Warn("cannot listen for releases: waiters poll", zap.String("channel", c.channel), zap.Error(err))
+		c.logger.Named("sqllock").Warn("cannot listen for releases: waiters poll",
+			zap.String("channel", c.channel), zap.Error(err))
 		select {
 		case <-time.After(jitter(time.Second)):
 		case <-c.ctx.Done():

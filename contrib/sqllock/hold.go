@@ -99,7 +99,8 @@ func (g *grant) last() {
 }
 
 func (g *grant) log(message string, err error) {
-	g.c.logger.Warn(message, zap.String("name", g.request.name), zap.Int64("token", g.request.next), zap.Error(err))
+	g.c.logger.Named("sqllock").Warn(message,
+		zap.String("name", g.request.name), zap.Int64("token", g.request.next), zap.Error(err))
 }
 
 func (g *grant) renew(limit time.Duration) (left time.Duration, err error) {

@@ -189,13 +189,13 @@ func WithKeyTable(k KeyTable) Option {
 	}
 }
 
-// WithLogger sets where losses and failed renewals are logged.
+// WithLogger sets where losses and failed renewals are logged. The logger gets the name docent.
 func WithLogger(l *zap.Logger) Option {
 	return func(c *config) error {
 		if l == nil {
 			return errors.New("WithLogger: the logger is nil")
 		}
-		c.logger = l.Named("sqllock")
+		c.logger = l.Named("docent")
 		return nil
 	}
 }

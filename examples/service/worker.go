@@ -80,7 +80,7 @@ func (w *worker) turn(ctx context.Context) (err error) {
 	}()
 	working, cancel := withGrace(ctx, w.grace)
 	defer cancel()
-	log := w.logger.With("token", hold.Token())
+	log := w.logger.With("token", fmt.Sprintf("%#x", hold.Token())) // as in the log of the client
 	log.Info("the job begins")
 	if err := w.job(hold.Context(working), hold.Token()); err != nil {
 		return fmt.Errorf("job: %w", err)

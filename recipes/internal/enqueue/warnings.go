@@ -18,12 +18,12 @@ const (
 
 // WarnOfCounter warns if the sequence number of a new node shows that the directory's counter runs
 // out. A queue is identified by its key.
-func WarnOfCounter(c *framework.Client, log *zap.Logger, queue any, seq int32) {
+func WarnOfCounter(c *framework.Client, log func() *zap.Logger, queue any, seq int32) {
 	if seq >= 0 && seq < warnFrom {
 		return
 	}
 	if mayWarn(c, queue, "counter") {
-		log.Warn("the directory's counter of sequence numbers is running out, "+
+		log().Warn("the directory's counter of sequence numbers is running out, "+
 			"Curator clients will not exclude each other then: delete the parent while no client uses the lock",
 			zap.Int32("sequence", seq))
 	}
@@ -31,9 +31,10 @@ func WarnOfCounter(c *framework.Client, log *zap.Logger, queue any, seq int32) {
 
 // WarnOfOtherLock warns if node, a child of the directory, belongs to a lock of another kind. An
 // empty name is none. A queue is identified by its key.
-func WarnOfOtherLock(c *framework.Client, log *zap.Logger, queue any, node string) {
+func WarnOfOtherLock(c *framework.Client, log func() *zap.Logger, queue any, node string) {
 	if node != "" && mayWarn(c, queue, "other lock") {
-		log.Warn("the path is used by another kind of lock, which does not exclude this one", zap.String("node", node))
+		log().Warn("the path is used by another kind of lock, which does not exclude this one",
+			zap.String("node", node))
 	}
 }
 

@@ -46,5 +46,6 @@ func TestWarningOfTheSequenceCounterComesOnceAMinuteForEachLock(t *testing.T) {
 		runOut("/a")
 		acquire("/a", 100)
 		require.Equal(t, 3, warnings(), "a minute later")
+		require.Equal(t, "docent.test", logs.All()[0].LoggerName)
 	})
 }

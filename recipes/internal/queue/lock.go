@@ -118,6 +118,9 @@ var ErrQueueNeeded = errors.New("queue: the lock needs a node in the queue")
 func New(s Spec) *Lock {
 	l := &Lock{Spec: s}
 	l.Log = s.Client.Logger().Named(s.Recipe).With(zap.String("path", l.String()))
+	for _, q := range s.Queues {
+		q.recipe = s.Recipe
+	}
 	return l
 }
 

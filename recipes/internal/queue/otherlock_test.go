@@ -54,6 +54,7 @@ func TestAnotherKindOfLockAtThePathIsWarnedOf(t *testing.T) {
 				}
 				var warned []string
 				for _, e := range logs.FilterMessageSnippet("another kind of lock").All() {
+					require.Equal(t, "docent.test", e.LoggerName)
 					require.Equal(t, "/lock", e.ContextMap()["path"])
 					warned = append(warned, e.ContextMap()["node"].(string))
 				}

@@ -53,7 +53,7 @@ type Queue struct {
 	rules    Rules
 	ownKinds []string     // rules.Kind only
 	node     enqueue.Node // an own node to create
-	log      *zap.Logger
+	recipe   string       // in logs
 }
 
 // NewQueue makes a Queue at path. Its own nodes have the given data. It sends no request.
@@ -61,7 +61,6 @@ func NewQueue(client *framework.Client, path string, rules Rules, data []byte) *
 	return &Queue{
 		client: client, rules: rules, ownKinds: []string{rules.Kind},
 		node: enqueue.Node{Dir: path, RequestedName: rules.Kind, Data: data, Options: enqueue.LockNodeOptions()},
-		log:  client.Logger().With(zap.String("path", path)),
 		dir: queuelist.Directory{
 			Path: path, Conflicting: rules.Conflicting, Compatible: rules.Compatible,
 			Key: queueKey{
@@ -70,6 +69,10 @@ func NewQueue(client *framework.Client, path string, rules Rules, data []byte) *
 			},
 		},
 	}
+}
+
+func (q *Queue) log() *zap.Logger {
+	return q.client.Logger().Named(q.recipe).With(zap.String("path", q.dir.Path))
 }
 
 // Client returns the client.
