@@ -109,7 +109,7 @@ func WithConnectTimeout(d time.Duration) Option {
 
 // WithQuorumHeartbeat makes the heartbeats of a session transactions while there are holds. A
 // majority of the servers must agree to a transaction, so nothing is assumed of the ZooKeeper
-// leader.
+// leader. A hold begins with the deadline of the session, which other answers may have moved before.
 //
 // Without it a heartbeat is a sync, which the ZooKeeper leader answers alone. A leader that was
 // paused and meanwhile replaced answers for up to a tick after it wakes up. The client allows for
