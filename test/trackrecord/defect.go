@@ -35,7 +35,7 @@ var ways = []struct {
 	means string
 }{
 	{simulated, "random faults in virtual time, on the in-process server"},
-	{besieged, "hours of random faults on three real servers, and a check of what is left"},
+	{besieged, "hours of random faults on real servers, and a check of what is left"},
 	{tried, "programs ported from Curator, and others, written with the documentation alone"},
 	{attacked, "a test that was written to break one guarantee"},
 	{onServers, "a workload on real servers, compared with what is promised"},

@@ -595,6 +595,87 @@ var defects = []defect{
 		says: "it has returned",
 	},
 	{
+		name: "metrics-end-a-deletion", found: attacked, commit: "63be8bb",
+		text: "Metrics that ended the goroutine of a deletion that needed a second attempt left the node, and its " +
+			"lock held.",
+		folder: "recipes/mutex", tests: "^TestNodeIsDeletedAlthoughMetricsEndItsFirstDeletion$",
+		says: "context deadline exceeded",
+	},
+	{
+		name: "new-parents-before-old-ones", found: attacked, commit: "f4f5480",
+		text: "A client that went on losing answers to creates below new parents looked for their nodes first, and " +
+			"never for older ones.",
+		folder: "framework", tests: "^TestNewParentsKeepNoOtherFromTheSearchForLateNodes$",
+		says: "Should be empty, but was [_c_",
+	},
+	{
+		name: "session-lost-when-a-context-ends", found: besieged, commit: "be82788",
+		text: "The error of a lost session was not transient if the context of the call ended at the same time, so a " +
+			"program gave up.",
+		folder: "framework", tests: "^TestSessionThatIsLostWhenAContextEndsIsTransient$",
+		says: "Messages:   \tended",
+	},
+	{
+		name: "panic-of-the-go-of-a-lock", found: attacked, commit: "abec192",
+		text: "A lock of another service whose `Go` panicked in an acquire ended the process, though the caller " +
+			"recovered.",
+		folder: "recipes", tests: "^TestPanicOfTheGoOfAForeignHoldIsThatOfTheCaller$",
+		says: "panic:",
+	},
+	{
+		name: "late-member-that-leaves", found: read, commit: "0556155",
+		text: "A member of a double barrier that had come late waited in `Leave` for one that waited in `Enter`, " +
+			"perhaps for it.",
+		folder: "recipes/barrier", tests: "^TestLateMemberLeavesWithThoseThatAreInside$",
+		says: "it does not return",
+	},
+	{
+		name: "latch-after-the-deletion", found: read, commit: "dee9aa6",
+		text: "The deletion of a latch deleted the next one, too, or failed, if that one was there when it looked " +
+			"again.",
+		folder: "recipes/barrier", tests: "^TestDeleteEndsWithItsLatch$",
+		says: "actual  : 1",
+	},
+	{
+		name: "latch-that-is-deleted-during-a-look", found: read, commit: "dee9aa6",
+		text: "A latch that was opened and deleted during the first look of a waiter counted as none. The waiter " +
+			"began another one, and waited for ever.",
+		folder: "recipes/barrier", tests: "^TestLatchThatIsDeletedDuringTheFirstLook$/^count_down_false$",
+		says: "Not equal",
+	},
+	{
+		name: "service-that-cannot-be-listed", found: read, commit: "d8d0ad2",
+		text:   "A view of a service that the client may not list was ready and empty, and nothing said why.",
+		folder: "recipes/discovery", tests: "^TestServiceThatCannotBeListedIsUnreadable$",
+		says: `Expected error with "zk: not authenticated"`,
+	},
+	{
+		name: "registration-in-a-namespace", found: read, commit: "54f7550",
+		text:   "A client that used striped locks in two namespaces registered its session again and again.",
+		folder: "recipes/striped", tests: "^TestNamespacesShareTheRegistration$",
+		says: "should have 1 item(s), but has 2",
+	},
+	{
+		name: "permit-beside-a-writer", found: read, commit: "7efaf6d",
+		text:   "A semaphore of Redis gave a permit beside a writer of the same name, instead of an error.",
+		module: "contrib/redislock", folder: ".", tests: "^TestKindsOfOneNameDoNotMix$/^miniredis$",
+		says: "An error is expected but got nil",
+	},
+	{
+		name: "second-waiter-without-an-answer", found: read, commit: "7efaf6d",
+		text: "The second waiter of a client had acquired a lock of Redis, and the answer was lost. It slept " +
+			"until the first one left, and the lock was idle until its key expired.",
+		module: "contrib/redislock", folder: ".", tests: "^TestSecondWaiterHasTheLockWithoutAnAnswer$",
+		says: "context deadline exceeded",
+	},
+	{
+		name: "metrics-end-an-acquire", found: read, commit: "5aa6170",
+		text: "Metrics that ended the goroutine of an acquire of a lock of Redis, SQL or etcd left it held until the " +
+			"client was closed.",
+		module: "contrib/redislock", folder: ".", tests: "^TestLockIsFreeAfterMetricsEndedAnAcquire$",
+		says: "context deadline exceeded",
+	},
+	{
 		name: "word-srvr", found: compared, commit: "16cac8c",
 		text:   "The in-process server refused the word `srvr`, which a real server always answers.",
 		folder: "zktest", tests: "^TestWordsThatNoWhitelistRefuses$",

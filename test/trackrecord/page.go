@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strings"
 )
@@ -24,8 +25,8 @@ has the whole mend and its reason.
 `
 
 const found = `
-*Reading* is also written where the commit does not say how the defect was found. Defects of locks on other services
-are not on this page, because their tests need those services.
+*Reading* is also written where the commit does not say how the defect was found. Most defects of locks on other
+services are not on this page, because their tests need those services.
 
 | Defect | Found by | Mend | Test that fails without it |
 |---|---|---|---|
@@ -100,7 +101,8 @@ func render(all []defect) (string, error) {
 	page.WriteString(found)
 	for _, d := range all {
 		patch := fmt.Sprintf("[%s](../%s/%s.patch)", d.commit, folder, d.name)
-		tests := fmt.Sprintf("`%s` in `%s`", strings.NewReplacer("^", "", "$", "").Replace(d.tests), d.folder)
+		name := strings.NewReplacer("^", "", "$", "").Replace(d.tests)
+		tests := fmt.Sprintf("`%s` in `%s`", name, path.Join(d.module, d.folder))
 		if d.servers != "" {
 			tests += ", on real servers"
 		}
