@@ -58,6 +58,8 @@ var ofRWLock = []check{
 	{"two writers and a reader", "rwlock", "-DCLIENTS=3 -DDROPS=0 -DLOSSES=0 -DIMPATIENT=2", nothing},
 	{"a writer and a reader, both faults", "rwlock", "-DWRITERS=1", nothing},
 	{"two writers, a follower, a broken connection", "rwlock", "-DFOLLOWER -DLOSSES=0", nothing},
+	{"two writers and a reader, a waiter's node is deleted", "rwlock",
+		"-DCLIENTS=3 -DDROPS=0 -DLOSSES=0 -DDELETIONS=1", nothing},
 	{"all clients can hold", "rwlock", "-DCLIENTS=3 -DWITNESS -DLOSSES=0", witness},
 	{"a session expires before the deadline", "rwlock", "-DNO_DEADLINE", exclusion},
 	{"no list after a writer's deletion", "rwlock",
