@@ -63,7 +63,7 @@ func TestSimulatedMembership(t *testing.T) {
 		})
 		time.Sleep(calm)
 		net.failAgainAndAgain(func(n int) { changeChildren(t, srv, "/group", n) })
-		require.Equal(t, childrenOf(t, srv, "/group"), members.list())
+		require.Equal(t, children(srv, "/group"), members.list())
 		require.Contains(t, members.list(), "host-3")
 		following.stop()
 	})
@@ -88,7 +88,7 @@ func TestSimulatedCaches(t *testing.T) {
 			changeChildren(t, srv, "/workers", n)
 		})
 		require.Equal(t, strconv.Itoa(outages), timeout(config))
-		want := childrenOf(t, srv, "/workers")
+		want := children(srv, "/workers")
 		require.Equal(t, want, names.list())
 		require.Len(t, currentData(workers), len(want))
 	})
@@ -115,14 +115,16 @@ func TestSimulatedTreeWatch(t *testing.T) {
 				case <-ctx.Done():
 					return context.Cause(ctx)
 				}
-				var names []string
-				for client.Outlast(ctx, readNames(ctx, client, "/jobs", &names)) {
+				names, _, err := client.Children(ctx, "/jobs")
+				for client.Outlast(ctx, err) {
+					names, _, err = client.Children(ctx, "/jobs")
 				}
+				slices.Sort(names)
 				last.set(names)
 			}
 		})
 		net.failAgainAndAgain(func(n int) { changeChildren(t, srv, "/jobs", n) })
-		require.Equal(t, childrenOf(t, srv, "/jobs"), last.get())
+		require.Equal(t, children(srv, "/jobs"), last.get())
 		reading.stop()
 	})
 }
@@ -159,7 +161,7 @@ func TestSimulatedRegistrations(t *testing.T) {
 		data, err := srv.Get("/services/host-3")
 		require.NoError(t, err)
 		require.Equal(t, "10.0.0.3:8080", string(data))
-		require.Len(t, childrenOf(t, srv, "/registry/orders"), 1)
+		require.Len(t, children(srv, "/registry/orders"), 1)
 	})
 }
 
@@ -169,20 +171,6 @@ func changeChildren(t *testing.T, srv *zktest.Server, parent string, n int) {
 	if n%3 == 0 {
 		require.NoError(t, srv.Delete(parent+"/n"+strconv.Itoa(n-1)))
 	}
-}
-
-func childrenOf(t *testing.T, srv *zktest.Server, path string) []string {
-	names, err := srv.Children(path)
-	require.NoError(t, err)
-	slices.Sort(names)
-	return names
-}
-
-func readNames(ctx context.Context, client *framework.Client, path string, names *[]string) error {
-	list, _, err := client.Children(ctx, path)
-	slices.Sort(list)
-	*names = list
-	return err
 }
 
 // names is a set of names. It is safe for concurrent use.
