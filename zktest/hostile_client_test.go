@@ -60,32 +60,15 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// dialTCP returns a connection that is closed with the test.
-func dialTCP(t *testing.T, srv *zktest.Server) net.Conn {
-	t.Helper()
-	nc, err := net.Dial("tcp", srv.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = nc.Close() })
-	return nc
-}
-
-// servesOthers requires that a server answers another client.
-func servesOthers(t *testing.T, srv *zktest.Server) {
-	t.Helper()
-	other := greet(t, rawOver(t, dialTCP(t, srv)), newSession)
-	other.send(t, 7, rawzk.Exists("/", false))
-	require.Zero(t, other.receive(t, 7).Err)
-	require.NoError(t, other.Close())
-}
-
 func TestHostileRequestsAreRefused(t *testing.T) {
 	for name, hostile := range hostileFrames {
 		t.Run(name, func(t *testing.T) {
 			srv := zktest.Start(t)
-			nc := dialTCP(t, srv)
+			nc, err := net.Dial("tcp", srv.Addr())
+			require.NoError(t, err)
 			greet(t, rawOver(t, nc), newSession)
 			size := allocated(func() {
-				_, err := nc.Write(hostile.frame)
+				_, err = nc.Write(hostile.frame)
 				require.NoError(t, err)
 				require.NoError(t, nc.SetReadDeadline(time.Now().Add(enough)))
 				answer := make([]byte, 20) // length, number, zxid, error
@@ -98,7 +81,7 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 				require.Equal(t, zktest.MarshallingError, zktest.Code(int32(binary.BigEndian.Uint32(answer[16:]))))
 			})
 			require.Less(t, size, uint64(most))
-			servesOthers(t, srv)
+			servesAnother(t, srv)
 		})
 	}
 }
@@ -113,7 +96,7 @@ func TestFloodOfConnections(t *testing.T) {
 			require.NoError(t, err)
 			all = append(all, nc)
 		}
-		servesOthers(t, srv)
+		require.NoError(t, servesAnother(t, srv).Close())
 	})
 	require.Less(t, size, uint64(most))
 	var errs []error

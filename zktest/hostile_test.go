@@ -51,10 +51,17 @@ func FuzzClient(f *testing.F) {
 			require.NoError(t, nc.Close())
 			running.Wait()
 			synctest.Wait()
-			other := enterRaw(t, srv, "other")
-			other.send(t, 7, rawzk.Exists("/", false))
-			require.Zero(t, other.receive(t, 7).Err)
+			servesAnother(t, srv)
 			require.Equal(t, 1, zktest.Served(srv))
 		})
 	})
+}
+
+// servesAnother requires that a server answers another client, and returns that client.
+func servesAnother(t *testing.T, srv *zktest.Server) *raw {
+	t.Helper()
+	other := enterRaw(t, srv, "other")
+	other.send(t, 7, rawzk.Exists("/", false))
+	require.Zero(t, other.receive(t, 7).Err)
+	return other
 }
