@@ -170,13 +170,7 @@ type endedDeletion struct {
 // ends calls fn on a goroutine of its own, which the trap ends.
 func (d *endedDeletion) ends(fn func()) {
 	d.trap.Set()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { _ = recover() }()
-		fn()
-	}()
-	<-done
+	<-testzk.Sprung(d.t, fn)
 }
 
 func (d *endedDeletion) acquire() {
