@@ -204,42 +204,33 @@ func (l *CountDown) Delete(ctx context.Context) error {
 	if err := l.begin(ctx, "CountDown"); err != nil {
 		return fmt.Errorf("delete latch %s: %w", l.path, err)
 	}
-	var first *latch
+	var first *latch // the next one at the path is left alone
 	for {
-		err := l.deleteOnce(ctx, &first)
-		if err == nil {
+		now, err := l.read(ctx)
+		if first == nil {
+			first = now
+		}
+		if first == nil && err == nil || first != nil && now.replaces(first.czxid, err) {
 			return nil
 		}
-		if !l.outlasts(ctx, err) {
+		if err == nil {
+			err = l.deleteStep(ctx, now)
+		}
+		if err != nil && !isChanged(ctx, err) && !l.outlasts(ctx, err) {
 			return l.failed(ctx, "delete latch", err)
 		}
 	}
 }
 
-// deleteOnce deletes the first latch that is read, and not the next one at the path. It marks the latch as open
-// before it deletes the counts, so that it stays open.
-func (l *CountDown) deleteOnce(ctx context.Context, first **latch) error {
-	for {
-		now, err := l.read(ctx)
-		if *first == nil {
-			*first = now
-		}
-		switch {
-		case *first != nil && now.replaces((*first).czxid, err):
-			return nil
-		case err != nil || now == nil:
-			return err
-		case !now.open():
-			return ErrNotOpen
-		case !now.Open:
-			err = l.mark(ctx, now)
-		default:
-			err = l.deleteMarked(ctx, now)
-		}
-		if err != nil && !isChanged(ctx, err) {
-			return err
-		}
+// deleteStep marks a latch as open, and then deletes the counts, so that it stays open meanwhile.
+func (l *CountDown) deleteStep(ctx context.Context, now *latch) error {
+	switch {
+	case !now.open():
+		return ErrNotOpen
+	case !now.Open:
+		return l.mark(ctx, now)
 	}
+	return l.deleteMarked(ctx, now)
 }
 
 // mark checks a count, because the next latch at the path has the same version.
