@@ -69,7 +69,8 @@ func (s *site) untilRowLock(t testing.TB, fn func() error) (ended <-chan error) 
 	if s.dialect == sqllock.PostgreSQL {
 		text = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 	}
-	for n := 0; n == 0 && len(result) == 0; time.Sleep(200 * time.Millisecond) {
+	for n := 0; n == 0; time.Sleep(200 * time.Millisecond) {
+		require.Empty(t, result, "it has ended, and has not been seen to wait")
 		require.NoError(t, s.db.QueryRow(text).Scan(&n))
 	}
 	return result
