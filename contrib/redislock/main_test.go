@@ -3,8 +3,6 @@ package redislock_test
 import (
 	"context"
 	"flag"
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -23,12 +21,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	redis.SetLogger(silent{}) // of connections to servers that were killed
-	code := m.Run()
-	if err := testzk.Leaks(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	testzk.Exit(m.Run())
 }
 
 type silent struct{}

@@ -60,11 +60,7 @@ func TestMain(m *testing.M) {
 	for _, s := range started.all {
 		s.stop()
 	}
-	if err := testzk.Leaks(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	testzk.Exit(code)
 }
 
 // serverOf returns the server of a dialect.

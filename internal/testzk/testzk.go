@@ -74,6 +74,11 @@ func Main(m *testing.M) {
 		stop()
 	}
 	stop()
+	Exit(code)
+}
+
+// Exit ends the process of tests with their exit status. It fails if goroutines are left running.
+func Exit(code int) {
 	if err := Leaks(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -82,9 +87,9 @@ func Main(m *testing.M) {
 }
 
 // Leaks returns an error if goroutines are left running. It gives those that end time for that.
-func Leaks(opts ...goleak.Option) (err error) {
+func Leaks() (err error) {
 	for end := time.Now().Add(Patience); time.Now().Before(end); { // goleak.Find waits for half a second
-		if err = goleak.Find(opts...); err == nil {
+		if err = goleak.Find(); err == nil {
 			return nil
 		}
 	}
