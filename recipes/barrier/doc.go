@@ -42,7 +42,8 @@
 //   - The node ready that members have left who all crashed inside lets no Go member in. It is
 //     replaced when n members are there. Curator's members enter at once when they see it.
 //   - A member that gives up deletes its node. In Curator 5 it stays, and is counted.
-//   - A member that comes while others are inside writes its node, which tells others that it is inside.
+//   - A member that comes while others are inside writes its node, which tells Go members that it is inside.
+//     They do not wait for one of Curator that comes late.
 //   - A member waits in Leave for those that were inside when it began to leave. Curator's also waits
 //     for those that come later, so give each round a path of its own if Java members take part.
 //   - In Curator 5 any event lets a member in, also a reconnect. A member that has begun to leave

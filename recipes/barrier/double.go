@@ -84,7 +84,7 @@ type member struct {
 	session *framework.Session
 	name    string
 	seen    int  // how many members there were when it looked last, with itself; 0: not known
-	late    bool // it has entered a round in progress
+	late    bool // it enters a round in progress, or has tried to
 }
 
 // arrive creates the node of a member.
@@ -163,6 +163,10 @@ func (m *member) look(ctx context.Context) (w waiting, err error) {
 		return w, err
 	}
 	w.own = watch
+	if m.late && own.Version > 0 { // the answer to the write of enterLate was lost
+		w.entered = true
+		return w, nil
+	}
 	stat, watch, err := m.session.ExistsW(ctx, m.ready())
 	if err != nil {
 		return w, err
@@ -203,16 +207,16 @@ func (m *member) othersOf(names []string) []string {
 }
 
 // enterLate enters a round in progress, and reports whether there is one. It writes the member's node. The version of
-// the node tells other late members that this one is inside.
+// the node tells other members that this one is inside.
 func (m *member) enterLate(ctx context.Context, open *zk.Stat, others []string) (bool, error) {
 	inside, err := m.inProgress(ctx, open, others)
 	if err != nil || !inside {
 		return false, err
 	}
+	m.late = true // from now on others may see the write
 	if _, err := m.session.Set(ctx, m.own(), m.data, -1); err != nil {
 		return false, err
 	}
-	m.late = true
 	return true, nil
 }
 
@@ -226,28 +230,19 @@ func (m *member) inProgress(ctx context.Context, open *zk.Stat, others []string)
 	if err != nil {
 		return false, err
 	}
-	if anyBefore(stats, open) {
-		return true, nil
+	for _, stat := range stats {
+		if stat.Czxid < open.Czxid {
+			return true, nil
+		}
 	}
 	m.orphaned.Store(open.Czxid)
 	return false, nil
 }
 
-// anyBefore reports whether a member is older than the node ready.
-func anyBefore(members map[string]*zk.Stat, open *zk.Stat) bool {
-	for _, stat := range members {
-		if stat.Czxid < open.Czxid {
-			return true
-		}
-	}
-	return false
-}
-
 // stats returns the Stats of the members that are there.
-func (m *member) stats(ctx context.Context, names []string) (map[string]*zk.Stat, error) {
-	all := map[string]*zk.Stat{}
+func (m *member) stats(ctx context.Context, names []string) (all []*zk.Stat, err error) {
 	if len(names) == 0 {
-		return all, nil
+		return nil, nil
 	}
 	var reads []framework.ReadOp
 	for _, name := range names {
@@ -260,10 +255,10 @@ func (m *member) stats(ctx context.Context, names []string) (map[string]*zk.Stat
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range results {
+	for _, r := range results {
 		switch {
 		case r.Err == nil:
-			all[names[i]] = r.Stat
+			all = append(all, r.Stat)
 		case !errors.Is(r.Err, zk.ErrNoNode):
 			return nil, r.Err
 		}

@@ -130,6 +130,42 @@ func TestLateMemberLeavesWithThoseThatAreInside(t *testing.T) {
 	})
 }
 
+// A member comes late, and has no answer to its write. Then all older members crash. It is inside, because others see
+// the write.
+func TestLateMemberWhoseAnswerIsLostIsInside(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 4)
+		returned(members(t, all[:3], 3))
+		lost := srv.On(fault.Match{Client: "c3", Op: fault.OpSetData}, fault.DropAfter())
+		late := enter(t, newDouble(t, all[3], path, 3))
+		require.NoError(t, lost.Wait(testzk.Context(t)))
+		srv.Client("c3").Refuse(true)
+		for _, c := range []string{"c0", "c1", "c2"} {
+			expire(t, srv, c)
+		}
+		srv.Client("c3").Refuse(false)
+		leave(t, late.returns()).returns()
+		require.Empty(t, childrenOf(t, srv))
+	})
+}
+
+// A member has come, and has not looked yet, when all others leave. They do not wait for it, and it waits for the next
+// round.
+func TestMembersLeaveAlthoughOneHasJustCome(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		all := clients(t, srv, 4)
+		entries := returned(members(t, all[:3], 3))
+		look := srv.On(fault.Match{Client: "c3", Op: fault.OpExists, Path: readyPath}, fault.Hold())
+		next := enter(t, newDouble(t, all[3], path, 3))
+		require.NoError(t, look.Wait(testzk.Context(t)))
+		returned(leaveAll(t, entries))
+		look.Release()
+		settle()
+		next.waits()
+		returned(append(members(t, all[:2], 3), next))
+	})
+}
+
 // A member loses its session and comes again when the others leave. It comes late, and the others go on to the next
 // round.
 func TestMemberThatComesAgainDoesNotWaitForTheNextRound(t *testing.T) {

@@ -31,9 +31,9 @@ type Entry struct {
 	round *round // nil before the first step of Leave
 }
 
-// round is what was there when the member began to leave.
+// round is what was there when the member began to leave. It does not change.
 type round struct {
-	others []string // the other members
+	others []string // the other members, without those that are known not to be inside
 	ready  int64    // the czxid of the node ready; 0: there was none
 }
 
@@ -192,18 +192,23 @@ func (e *Entry) departStep(ctx context.Context) (rest, error) {
 		if err != nil {
 			return rest{}, err
 		}
-		awaited := others[0]
-		if here && m.name < others[0] {
+		lowest, awaited := here && m.name < others[0], others[0]
+		if lowest {
 			awaited = others[len(others)-1]
-		} else if here {
-			if err := e.deleteNode(ctx); err != nil {
-				return rest{}, err
-			}
 		}
-		_, _, watch, err := m.session.GetW(ctx, m.child(awaited))
-		if !ctxerr.Answered(ctx, err, zk.ErrNoNode) {
-			return rest{len(others), watch}, err
+		_, stat, watch, err := m.session.GetW(ctx, m.child(awaited))
+		switch {
+		case ctxerr.Answered(ctx, err, zk.ErrNoNode):
+			continue
+		case err != nil:
+			return rest{}, err
+		case !e.isInside(stat):
+			e.forget(awaited)
+			continue
+		case here && !lowest:
+			err = e.deleteNode(ctx)
 		}
+		return rest{len(others), watch}, err
 	}
 }
 
@@ -226,11 +231,7 @@ func (e *Entry) present(ctx context.Context) (others []string, here bool, err er
 		return nil, false, err
 	}
 	if begun == nil {
-		inside, err := e.inside(ctx, e.member.othersOf(names), open)
-		if err != nil {
-			return nil, false, err
-		}
-		begun = e.beginLeaving(inside, open)
+		begun = e.beginLeaving(e.member.othersOf(names), open)
 	}
 	others = slices.DeleteFunc(slices.Clone(begun.others), func(name string) bool {
 		return !slices.Contains(names, name)
@@ -238,21 +239,20 @@ func (e *Entry) present(ctx context.Context) (others []string, here bool, err er
 	return others, slices.Contains(names, e.member.name), nil
 }
 
-// inside returns those of the other members that are inside. As long as a member is there that is older than the node
-// ready, all members are: those that come enter at once. Without one, only members that came late can be inside. Others
-// wait for the next round, maybe for this member.
-func (e *Entry) inside(ctx context.Context, others []string, open *zk.Stat) ([]string, error) {
-	m := e.member
-	if !m.late || len(others) == 0 {
-		return others, nil
-	}
-	stats, err := m.stats(ctx, append(slices.Clone(others), m.name))
-	if err != nil || open != nil && anyBefore(stats, open) {
-		return others, err
-	}
-	return slices.DeleteFunc(others, func(name string) bool {
-		return stats[name] == nil || stats[name].Version == 0
-	}), nil
+// isInside reports whether another member with this Stat is inside: it is older than the node ready, or has entered
+// late. Others wait for the next round, maybe for this member. If a member of kazoo has deleted the node ready, nothing
+// tells, and they count as inside.
+func (e *Entry) isInside(other *zk.Stat) bool {
+	ready := e.leaving().ready
+	return other.Version > 0 || other.Czxid < ready || ready == 0 && !e.member.late
+}
+
+// forget waits no longer for a member, which is not inside.
+func (e *Entry) forget(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	others := slices.DeleteFunc(slices.Clone(e.round.others), func(other string) bool { return other == name })
+	e.round = &round{others, e.round.ready}
 }
 
 // leaving returns what was there when the member began to leave, or nil.
