@@ -118,7 +118,6 @@ type turn struct {
 	Until    int64             `json:",omitempty"` // until when it said at From that it would be valid
 	Lost     string            `json:",omitempty"` // why it ended, if it was not released
 	Release  string            `json:",omitempty"` // what Release said
-	Asleep   time.Duration     `json:",omitempty"`
 	Wrote    int64             `json:",omitempty"` // the transaction by which the holder wrote its token
 	Session  int64             `json:",omitempty"`
 	Granted  time.Duration     `json:",omitempty"` // the session timeout
@@ -262,8 +261,8 @@ func during(ctx context.Context, h holding, d time.Duration, yes ...func(turn)) 
 	}
 }
 
-// askOnResume holds the lock and calls Err again and again. When the process was paused in between,
-// it reports the first answer.
+// askOnResume holds the lock and calls Err again and again. It reports the first call that finds the hold
+// lost, and when the last call before it began.
 func askOnResume(ctx context.Context, w *worker) error {
 	mu, err := mutex.New(w.client, lockPath)
 	if err != nil {
@@ -273,18 +272,15 @@ func askOnResume(ctx context.Context, w *worker) error {
 	if err != nil {
 		return err
 	}
-	last := time.Now() // before the report, after which the process can be stopped at any moment
-	w.report(turn{Token: hold.Token()})
-	for ctx.Err() == nil {
-		err := hold.Err() // before anything else
-		answered := time.Now()
-		asleep := answered.Sub(last)
-		last = answered
-		if asleep > sessionTimeout { // the process was paused: a busy machine stops it for less
+	w.report(turn{Token: hold.Token()}) // the process can be stopped at any moment from now on
+	for last := int64(0); ctx.Err() == nil; {
+		asked := now()
+		if err := hold.Err(); err != nil {
 			release := hold.Release()
-			w.report(turn{Token: hold.Token(), Asleep: asleep, Lost: text(err), Release: text(release)})
+			w.report(turn{Token: hold.Token(), To: last, Lost: text(err), Release: text(release)})
 			return nil
 		}
+		last = asked
 		time.Sleep(time.Millisecond) // the workload: asking a thousand times a second
 	}
 	return ctx.Err()
