@@ -135,10 +135,7 @@ func (c *conn) finish() {
 // srv.mu. A harder end may follow a softer one. Only flushAll waits for a client that does not
 // read.
 func (c *conn) end(how ending) {
-	c.out.end(how)
-	if tcp, ok := c.net.(*net.TCPConn); ok && how > flushAll {
-		_ = tcp.SetWriteDeadline(time.Unix(1, 0))
-	}
+	c.endOutput(how)
 	if c.ended {
 		return
 	}
@@ -147,6 +144,21 @@ func (c *conn) end(how ending) {
 	if c.session != nil {
 		c.detach()
 		c.srv.note(c.client, c.session.id, "disconnected")
+	}
+}
+
+// endOutput makes the writer end the connection.
+func (c *conn) endOutput(how ending) {
+	c.out.end(how)
+	if tcp, ok := c.net.(*net.TCPConn); ok && how > flushAll {
+		_ = tcp.SetWriteDeadline(time.Unix(1, 0))
+	}
+}
+
+// deliver sends a frame. It ends the connection of a client that leaves too much unread.
+func (c *conn) deliver(f outFrame) {
+	if !c.out.put(f) {
+		c.endOutput(dropAll)
 	}
 }
 
@@ -174,7 +186,7 @@ func (c *conn) event(zxid int64, kind int32, path string) {
 	}
 	c.tally.sent++
 	c.srv.traceEvent(c, kind, path)
-	c.out.put(outFrame{proto.Event(zxid, kind, path), true})
+	c.deliver(outFrame{proto.Event(zxid, kind, path), true})
 }
 
 // super is the identity that has all permissions.

@@ -233,5 +233,5 @@ func (c *conn) where() string {
 // put sends a frame. The caller holds srv.mu.
 func (c *conn) put(frame []byte) {
 	c.tally.sent++
-	c.out.put(outFrame{frame, false})
+	c.deliver(outFrame{frame, false})
 }

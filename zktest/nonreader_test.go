@@ -53,6 +53,23 @@ func TestClientThatDoesNotReadKeepsNoServerFromStopping(t *testing.T) {
 	}
 }
 
+func TestClientThatReadsNothingIsCutOffWhenTooMuchIsUnread(t *testing.T) {
+	srv := zktest.Start(t)
+	require.NoError(t, srv.Create("/data", make([]byte, 4<<20)))
+	nc, err := net.Dial("tcp", srv.Addr())
+	require.NoError(t, err)
+	lasting := newSession
+	lasting.Timeout = int32((2 * enough).Milliseconds()) // so that the session does not expire before
+	c := greet(t, rawOver(t, nc), lasting)
+	for n := range int32(60) {
+		if c.Send(n+1, rawzk.GetData("/data", false)) != nil {
+			break // the server has ended the connection
+		}
+	}
+	eventually(t, "the connection is served no more", func() bool { return zktest.Served(srv) == 0 })
+	servesAnother(t, srv)
+}
+
 func TestResetEndsAConnectionWhoseClientDoesNotRead(t *testing.T) {
 	srv := zktest.Start(t)
 	c := enterAndReadNothing(t, srv)

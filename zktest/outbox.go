@@ -2,10 +2,15 @@ package zktest
 
 import "sync"
 
+// mostUnsent is from which size on a connection keeps nothing more for its client. It is larger than most
+// answers, which are kept whatever their size.
+const mostUnsent = 128 << 20
+
 // outbox is what a connection has yet to send. Adding to it never blocks.
 type outbox struct {
 	mu     sync.Mutex
 	frames []outFrame
+	unsent int // the size of what was put and is not sent, also of frames that were taken
 	corked bool
 	how    ending
 	wake   chan struct{} // of capacity 1
@@ -32,14 +37,27 @@ func newOutbox() *outbox {
 	return &outbox{wake: make(chan struct{}, 1), cut: make(chan struct{})}
 }
 
-func (o *outbox) put(f outFrame) {
+// put adds a frame. It reports false if too much is unsent.
+func (o *outbox) put(f outFrame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.how != goesOn || o.corked {
-		return
+	switch {
+	case o.how != goesOn || o.corked:
+		return true
+	case o.unsent > mostUnsent:
+		return false
 	}
 	o.frames = append(o.frames, f)
+	o.unsent += len(f.data)
 	o.wakeWriter()
+	return true
+}
+
+// sent notes that so many bytes were sent, or discarded.
+func (o *outbox) sent(size int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unsent -= size
 }
 
 // wakeWriter wakes the writer. The caller holds o.mu.

@@ -37,7 +37,7 @@ func (c *conn) send(frames []outFrame) bool {
 	var batch []byte
 	for _, f := range frames {
 		if len(batch) > 0 && c.endsBatch(len(batch)) {
-			if _, err := c.net.Write(batch); err != nil {
+			if !c.transmit(batch) {
 				return false
 			}
 			batch = batch[:0]
@@ -50,14 +50,17 @@ func (c *conn) send(frames []outFrame) bool {
 			return true // what was held back is dropped
 		case c.swallows.Load():
 			c.lost.Store(true)
+			c.out.sent(len(f.data))
 		default:
 			batch = append(batch, f.data...)
 		}
 	}
-	if len(batch) == 0 {
-		return true
-	}
+	return len(batch) == 0 || c.transmit(batch)
+}
+
+func (c *conn) transmit(batch []byte) bool {
 	_, err := c.net.Write(batch)
+	c.out.sent(len(batch))
 	return err == nil
 }
 

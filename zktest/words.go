@@ -77,7 +77,7 @@ func (c *conn) answerWord(word string) {
 	q := &inquiry{srv: c.srv, replica: c.replica, life: c.life, asker: c, more: more}
 	q.run(word)
 	c.tally.sent += packets(q) // after the answer, which does not count itself
-	c.out.put(outFrame{[]byte(q.String()), false})
+	c.deliver(outFrame{[]byte(q.String()), false})
 	c.end(flushAll)
 }
 
