@@ -26,6 +26,18 @@ func TestLossThatIsToldLateIsIgnored(t *testing.T) {
 	require.True(t, f.broken)
 }
 
+// A watch that an earlier attempt has set may have been set again. What was lost after that is no loss of the
+// watch that stays.
+func TestWatchOfAnEarlierAttemptIsIgnored(t *testing.T) {
+	c := &Cache{current: make(chan struct{})}
+	f := &follower{Cache: c, inbox: listen.NewMailbox[func()]()}
+	set := time.Now()
+	s := &persistent{f: f, set: set}
+	s.handle(framework.WatchEvent{Type: zk.EventNotWatching}, set.Add(-2*time.Second))
+	s.lost(set.Add(-time.Second))
+	require.False(t, f.broken)
+}
+
 // A read that was to be sent when the connection was lost is sent on the next one.
 func TestReadThatWasNotSentIsNotForgotten(t *testing.T) {
 	f := &follower{Cache: &Cache{}, broken: true}

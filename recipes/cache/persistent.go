@@ -100,8 +100,10 @@ func (s *persistent) event(e framework.WatchEvent) {
 func (s *persistent) handle(e framework.WatchEvent, at time.Time) {
 	switch {
 	case e.Type == zk.EventNotWatching:
-		s.set = at
-		s.f.reset()
+		if !at.Before(s.set) { // otherwise it was told to the watch of an earlier attempt
+			s.set = at
+			s.f.reset()
+		}
 	case e.Type == zk.EventNodeChildrenChanged, !s.f.covers(e.Path):
 	default:
 		j := s.f.want(e.Path)
