@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,7 +201,8 @@ func (p *party) isReplaced(ctx context.Context, stat *zk.Stat, err error) bool {
 }
 
 func (b *Cyclic) parse(data []byte) (c cycle, err error) {
-	if err := json.Unmarshal(data, &c); err != nil || c.Parties == 0 {
+	err = json.Unmarshal(data, &c)
+	if err != nil || c.Parties == 0 || c.Generation < 0 || c.Generation == math.MaxInt64 { // which has no next one
 		return cycle{}, fmt.Errorf("%w: the data %.80q is not that of a cyclic barrier", ErrParties, data)
 	}
 	if c.Parties != b.n {

@@ -2,9 +2,11 @@ package discovery_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -188,4 +190,34 @@ func TestURISpec(t *testing.T) {
 	i.URI = nil
 	_, err = i.BuildURI(nil)
 	require.Error(t, err)
+}
+
+// FuzzURISpec reads arbitrary texts. What is written of a text is read as the same.
+func FuzzURISpec(f *testing.F) {
+	for _, text := range []string{
+		"", "{scheme}://{address}:{ port }/{id}", "{[}{name}{]}{}", "{", "}", "{a{b}}", "a{}b{ }",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		spec, err := discovery.ParseURISpec(text)
+		if err != nil {
+			require.Contains(t, err.Error(), strconv.Quote(text))
+			return
+		}
+		again, err := discovery.ParseURISpec(spec.String())
+		require.NoError(t, err)
+		require.Equal(t, spec.String(), again.String())
+		written, err := json.Marshal(spec)
+		require.NoError(t, err)
+		if !utf8.ValidString(text) {
+			return // JSON has other runes
+		}
+		var read discovery.URISpec
+		require.NoError(t, json.Unmarshal(written, &read))
+		second, err := json.Marshal(read)
+		require.NoError(t, err)
+		require.Equal(t, string(written), string(second))
+		require.Equal(t, spec.String(), read.String())
+	})
 }

@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,5 +46,24 @@ func FuzzWalk(f *testing.F) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, c.DeleteRecursive(ctx, "/a"))
+	})
+}
+
+// FuzzID reads arbitrary texts as ids.
+func FuzzID(f *testing.F) {
+	for _, text := range []string{
+		"0x10000a2b3c40001", "-1", "0xffffffffffffffff", "18446744073709551615", "0b1", "1_0", "",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := inspect.ParseID(text)
+		if err != nil {
+			require.Contains(t, err.Error(), strconv.Quote(text))
+			return
+		}
+		again, err := inspect.ParseID(id.String())
+		require.NoError(t, err)
+		require.Equal(t, id, again)
 	})
 }
