@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/docent-zk/docent/framework"
@@ -17,28 +16,28 @@ const (
 )
 
 // add adds to the worker's digit, until the round ends. Every fourth addition is given up after a while.
-func (b *round) add(path string) error {
-	number, err := counter.NewAtomic(b.w.client, path)
+func (c *contender) add(path string) error {
+	number, err := counter.NewAtomic(c.w.client, path)
 	if err != nil {
 		return err
 	}
-	for n := 0; n < maxAdditions && !b.ended(); n++ {
-		ctx, cancel := b.waiting, context.CancelFunc(func() {})
-		if rand.N(4) == 0 {
-			ctx, cancel = context.WithTimeout(b.waiting, rand.N(300*time.Millisecond))
+	for n := 0; n < maxAdditions && !c.ended(); n++ {
+		ctx, cancel := c.waiting, context.CancelFunc(func() {})
+		if c.random.IntN(4) == 0 {
+			ctx, cancel = context.WithTimeout(c.waiting, below(c.random, 300*time.Millisecond))
 		}
 		t := turn{Kind: kindAdd, Lock: path, Called: now()}
-		t.Token, err = number.Add(ctx, 1<<(digitBits*b.w.Number))
+		t.Token, err = number.Add(ctx, 1<<(digitBits*c.w.Number))
 		cancel()
 		t.To, t.Outcome = now(), framework.OutcomeOf(err)
 		if err != nil {
 			t.Lost = err.Error()
 		}
-		b.w.report(t)
+		c.w.report(t)
 		if t.Outcome != framework.Unknown { // otherwise an answer is missing
-			b.check(err, path)
+			c.check(err, path)
 		}
-		b.pause(rand.N(100 * time.Millisecond))
+		c.pause(below(c.random, 100*time.Millisecond))
 	}
 	return nil
 }

@@ -15,14 +15,14 @@
 // TestSiege has all of these faults at random, three to five at a time, and more: stalled disks,
 // servers that lose data, rolling restarts, slow links, resets, partitions that cut elections of
 // the servers, and pauses and cuts of workers that lead an election. A fault is counted if it had
-// an effect. Workers are processes that hold mutexes, alone, passed on and several as one, both
-// sides of read-write locks, permits of a limit that is fixed and of one that moves, and
-// leaderships by an election and by a latch. They tell when each hold was valid, by a clock that
-// they have in common, and add to a counter. With the same client each worker has persistent
-// watches and one-shot watches on the paths of its locks, caches of a subtree that all workers
-// change, a persistent.Node at a fixed path, one with a number, a membership, and a view of the
-// group. Two more workers have no locks. All of them are paused and killed. To some workers the
-// servers seem to be older than 3.6: their caches have one-shot watches.
+// an effect. Workers are processes that hold mutexes, alone, passed on, kept between holds and
+// several as one, both sides of read-write locks, permits of a limit that is fixed and of one that
+// moves, and leaderships by an election and by a latch. They tell when each hold was valid, by a
+// clock that they have in common, and add to a counter. With the same client each worker has
+// persistent watches and one-shot watches on the paths of its locks, caches of a subtree that all
+// workers change, a persistent.Node at a fixed path, one with a number, a membership, and a view
+// of the group. Two more workers have no locks. All of them are paused and killed. To some workers
+// the servers seem to be older than 3.6: their caches have one-shot watches.
 //
 // While faults go on, these are checked again and again:
 //
@@ -34,9 +34,9 @@
 //   - no process ended by itself;
 //   - no addition to the counter is lost, and none counts twice, unless its outcome is unknown.
 //
-// After each round of faults there must have been grants of all kinds, with writes. All workers
-// come to rest. In half of the rounds each waits until it has got what it waits for, and is elected
-// once more. Then
+// After each round of faults there must have been grants of all kinds, with writes, and one of a
+// node that its worker had kept. All workers come to rest. In half of the rounds each waits until
+// it has got what it waits for, and is elected once more. Then
 //
 //   - the counter has what was added;
 //   - no line has a node any more, though all sessions live;
@@ -50,17 +50,19 @@
 //     last; no closed one is; and the view of the group has the members and nothing else.
 //
 // Servers that lose transactions, as ZooKeeper 3.8.0 sometimes does, are given up, and what was
-// wrong with them shows nothing. Plain connections find that out. A server that does not start because
-// its last transaction log is empty is started without that file, and counted.
+// wrong with them shows nothing. Plain connections find that out. A server that does not start
+// because its last transaction log is empty is started without that file, and counted.
 //
 // That must be so within the session timeouts and a bound for hangs. No check depends on how fast
 // the machine is.
 //
 // DOCENT_SIEGE says how long the siege lasts: `make siege` sets it. Ensembles of three and of five
 // servers take turns in a long one. DOCENT_SIEGE_SEED repeats the choice of servers, settings,
-// faults and moments. The siege ends with one line of verdict, which has the seed and the numbers
-// of ensembles, rounds, grants, additions, events and faults of each kind, and the longest time
-// until all was well again. A kind of fault that never has an effect fails the siege. A test that
-// fails prints where the history is, which has one line for each hold and each fault, and the
-// events of the last round; beside it are the logs of the workers and of the servers.
+// faults and moments, and what each goroutine of a worker chooses. It does not repeat what comes
+// of it: the order in which processes run is another one. The siege ends with one line of verdict,
+// which has the seed and the numbers of ensembles, rounds, grants, additions, events and faults of
+// each kind, and the longest time until all was well again. A kind of fault that never has an
+// effect fails the siege. A test that fails prints where the history is, which has one line for
+// each hold and each fault, and the events of the last round; beside it are the logs of the
+// workers and of the servers.
 package chaos

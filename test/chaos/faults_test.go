@@ -118,7 +118,7 @@ func (s *siege) draw() *activeFault {
 	}
 	next := faults[s.deck[0]]
 	s.deck = s.deck[1:]
-	return &activeFault{siege: s, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), fault: next}
+	return &activeFault{siege: s, random: another(s.random), fault: next}
 }
 
 // make makes the fault after a while, and returns when it is over.

@@ -67,11 +67,12 @@ func follow(ctx context.Context, w *worker) (*follower, error) {
 	f := &follower{worker: w, group: newGroupView()}
 	f.writer = &writer{
 		client: w.client, name: fmt.Sprintf("%s-%d", w.Name, os.Getpid()), pause: siegePause,
+		random: another(w.random),
 		wrong:  func(err error) { w.report(turn{Kind: kindError, Lock: subtree, Lost: err.Error()}) },
 		begins: func(a attempt) { w.report(turn{Kind: kindBegins, Report: &Report{Writes: []attempt{a}}}) },
 	}
 	for _, kind := range keptKinds {
-		f.kept = append(f.kept, newRegistration(w.client, kind, w.Name))
+		f.kept = append(f.kept, newRegistration(w, kind))
 	}
 	w.running.Go(func() { f.group.follow(ctx, w.client) })
 	return f, f.followSubtree()

@@ -14,11 +14,16 @@ import (
 type grants struct {
 	wanted []string // that each round must have
 	count  map[string]int
+	sticky map[int64]bool // the tokens of sticky nodes
 }
+
+// keptSticky is a grant of a node that the worker has kept since its last hold. One goroutine of each
+// worker acquires the sticky lock, so a token that comes again is of a kept node.
+const keptSticky = "kept node of " + siegeSticky
 
 // newGrants returns no grants yet of all that the acquirers can get, of leaderships and of additions.
 func newGrants(all []acquirer) *grants {
-	g := &grants{wanted: []string{kindAdd}, count: map[string]int{}}
+	g := &grants{wanted: []string{kindAdd, keptSticky}, count: map[string]int{}, sticky: map[int64]bool{}}
 	for _, a := range all {
 		g.want(a.kind, a.locks[0])
 	}
@@ -45,10 +50,20 @@ func (g *grants) add(t turn) {
 		return
 	case t.To >= t.From:
 		g.count[t.Kind+" of "+t.Lock]++
+		if t.Kind == kindSticky {
+			g.addSticky(t.Token)
+		}
 	}
 	if t.Wrote != 0 {
 		g.count["guarded write with "+t.Kind+" of "+t.Lock]++
 	}
+}
+
+func (g *grants) addSticky(token int64) {
+	if g.sticky[token] {
+		g.count[keptSticky]++
+	}
+	g.sticky[token] = true
 }
 
 // missing returns what is wanted and did not come, as text.
@@ -76,6 +91,9 @@ func TestGrantsThatAreMissingAreNamed(t *testing.T) {
 	for _, a := range all {
 		g.add(turn{Kind: a.kind, Lock: a.locks[0], From: 1, To: 1, Wrote: 1})
 	}
+	g.add(turn{Kind: kindSticky, Lock: siegeSticky, From: 2, To: 2, Token: 1})
+	require.Contains(t, g.missing(), keptSticky, "the node is another one")
+	g.add(turn{Kind: kindSticky, Lock: siegeSticky, From: 3, To: 3, Token: 1})
 	g.add(turn{Kind: kindAdd})
 	g.add(turn{Kind: kindTerm, Lock: siegeElection, Wrote: 1})
 	g.add(turn{Kind: kindLatch, Lock: siegeLatch})

@@ -23,6 +23,7 @@ import (
 const (
 	kindMutex      = "mutex"
 	kindHandoff    = "hand-off"
+	kindSticky     = "sticky"
 	kindMulti      = "multi"
 	kindWrite      = "write"
 	kindRead       = "read"
@@ -164,7 +165,7 @@ func written(token, zxid int64) history.Op {
 func (t turn) ops(number int) []history.Op {
 	a := history.Acquire{
 		Hold: number + 1, Name: fmt.Sprintf("%+v", t), Token: t.Token, By: int(t.By),
-		Shared: t.isShared(), Passed: t.Kind == kindHandoff,
+		Shared: t.isShared(), Passed: t.Kind == kindHandoff || t.Kind == kindSticky,
 	}
 	call := t.From
 	if t.Kind == kindPermit {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,12 +131,13 @@ func newTrial(t *testing.T, different *bool) *trial {
 	tr.witness = newWitness(t, tr.ensemble.Connect())
 	tr.followers = newFollowers(t, tr.record, observe(t, tr.ensemble.Connect()))
 	for n := range 5 {
-		tr.workers = append(tr.workers, newSiegeProcess(tr.servers, tr.ensemble, n))
+		tr.workers = append(tr.workers, newSiegeProcess(tr.servers, tr.ensemble, n, rand.Uint64()))
 		tr.start(n, "first")
 	}
 	for n := range 3 {
 		client := testzk.Connected(t, tr.ensemble.Connect())
-		w := &writer{client: client, name: fmt.Sprintf("writer-%d", n), pause: 60 * time.Millisecond, below: n > 0}
+		w := &writer{client: client, name: fmt.Sprintf("writer-%d", n), pause: 60 * time.Millisecond, below: n > 0,
+			random: randomOf(rand.Uint64())}
 		w.wrong = w.keepWrong
 		tr.writers = append(tr.writers, w)
 	}

@@ -96,6 +96,7 @@ func keep(ctx context.Context, c *framework.Client, kind, worker string, data []
 type registration struct {
 	client       *framework.Client
 	kind, worker string
+	random       *rand.Rand // of churn
 
 	mu   sync.Mutex
 	node kept // nil: closed, or not open yet
@@ -111,9 +112,9 @@ type keptReport struct {
 	Err          string `json:",omitempty"`
 }
 
-func newRegistration(c *framework.Client, kind, worker string) *registration {
-	return &registration{client: c, kind: kind, worker: worker,
-		keptReport: keptReport{Kind: kind, Worker: worker, Closed: true}}
+func newRegistration(w *worker, kind string) *registration {
+	return &registration{client: w.client, kind: kind, worker: w.Name, random: another(w.random),
+		keptReport: keptReport{Kind: kind, Worker: w.Name, Closed: true}}
 }
 
 // note notes what the program wants, and returns the node.
@@ -185,18 +186,18 @@ func (r *registration) churn(ctx context.Context, over <-chan struct{}) error {
 		select {
 		case <-over:
 			return nil
-		case <-time.After(rand.N(4 * time.Second)): // the workload
+		case <-time.After(below(r.random, 4*time.Second)): // the workload
 		}
 		data := fmt.Sprintf("%s %s %d", r.kind, r.worker, now())
 		switch {
 		case !r.isOpen():
-			joining, cancel := context.WithTimeout(ctx, rand.N(4*time.Second))
+			joining, cancel := context.WithTimeout(ctx, below(r.random, 4*time.Second))
 			err := r.open(joining, data)
 			cancel()
 			if !isExpected(err) {
 				return err
 			}
-		case rand.N(4) == 0:
+		case r.random.IntN(4) == 0:
 			if err := r.close(); err != nil && !errors.Is(err, persistent.ErrPending) {
 				return err
 			}

@@ -41,7 +41,7 @@ func (m *movingLimit) run(ctx context.Context, random *rand.Rand, over <-chan st
 		select {
 		case <-over:
 			return nil
-		case <-time.After(time.Duration(random.Int64N(int64(2 * time.Second)))): // the workload
+		case <-time.After(below(random, 2*time.Second)): // the workload
 			if err := m.move(ctx, 1+random.IntN(maxPermits)); err != nil {
 				return err
 			}

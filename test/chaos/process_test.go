@@ -3,6 +3,7 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +23,8 @@ type siegeProcess struct {
 	*process
 	settings
 	number int
-	relays []*relay // to each server
+	random *rand.Rand // of the seeds of its processes
+	relays []*relay   // to each server
 
 	starting sync.Mutex // while the process is replaced or gets a signal
 	killing  sync.Mutex // from a kill to the next start
@@ -39,8 +41,8 @@ type siegeProcess struct {
 	keepsNone bool   // it was told to close everything
 }
 
-func newSiegeProcess(servers *network, e *ensemble.Ensemble, number int) *siegeProcess {
-	w := &siegeProcess{number: number, closed: map[string]string{}}
+func newSiegeProcess(servers *network, e *ensemble.Ensemble, number int, seed uint64) *siegeProcess {
+	w := &siegeProcess{number: number, random: randomOf(seed), closed: map[string]string{}}
 	for _, server := range e.Servers() {
 		w.relays = append(w.relays, servers.relay(server.Addr()))
 	}
@@ -58,6 +60,7 @@ func (w *siegeProcess) start(t *testing.T, record *recorder, role string, s sett
 	s.Log = filepath.Join(record.dir, fmt.Sprintf("worker-%d.log", w.number))
 	w.starting.Lock()
 	defer w.starting.Unlock()
+	s.Seed = w.random.Uint64()
 	if w.process != nil {
 		w.before = append(append(w.before, w.process.take()...), turn{Kind: kindKilled})
 	}

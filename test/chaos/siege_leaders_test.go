@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -17,44 +16,44 @@ import (
 
 // standElection leads for a while each time that the worker is elected. When the round ends it waits
 // until the worker has been elected once more, unless the round gives up what was begun.
-func (b *round) standElection() error {
-	election, err := leader.New(b.w.client, siegeElection)
+func (c *contender) standElection() error {
+	election, err := leader.New(c.w.client, siegeElection)
 	if err != nil {
 		return err
 	}
-	standing, leave := context.WithCancel(b.waiting)
+	standing, leave := context.WithCancel(c.waiting)
 	defer leave()
 	return election.Run(standing, func(ctx context.Context, term *leader.Term) error {
-		if b.ended() {
+		if c.ended() {
 			defer leave()
 		}
-		b.w.report(b.hold(ctx, term, kindTerm, siegeElection)[0])
+		c.w.report(c.hold(ctx, term, kindTerm, siegeElection)[0])
 		return nil
 	})
 }
 
 // standLatch does the same with a latch of its own, and resigns. Some latches are closed while they
 // lead.
-func (b *round) standLatch() error {
-	for last := false; !last && b.waiting.Err() == nil; {
-		latch, err := leader.NewLatch(b.w.client, siegeLatch)
+func (c *contender) standLatch() error {
+	for last := false; !last && c.waiting.Err() == nil; {
+		latch, err := leader.NewLatch(c.w.client, siegeLatch)
 		if err != nil {
 			return err
 		}
-		err = latch.Start(b.waiting)
+		err = latch.Start(c.waiting)
 		for stays := true; err == nil && stays; {
 			var term *leader.Term
-			if term, err = latch.Await(b.waiting); err != nil {
+			if term, err = latch.Await(c.waiting); err != nil {
 				break
 			}
-			last = b.ended()
-			b.w.report(b.hold(b.waiting, term, kindLatch, siegeLatch)[0])
-			if stays = !last && rand.N(4) > 0; stays {
-				b.checkRelease(term.Resign(), siegeLatch)
-				b.pause(rand.N(40 * time.Millisecond))
+			last = c.ended()
+			c.w.report(c.hold(c.waiting, term, kindLatch, siegeLatch)[0])
+			if stays = !last && c.random.IntN(4) > 0; stays {
+				c.checkRelease(term.Resign(), siegeLatch)
+				c.pause(below(c.random, 40*time.Millisecond))
 			}
 		}
-		b.checkRelease(latch.Close(), siegeLatch)
+		c.checkRelease(latch.Close(), siegeLatch)
 		if !isExpected(err, leader.ErrLatchClosed) {
 			return err
 		}
@@ -95,7 +94,9 @@ func TestRoundEndsWhenItsCandidatesAreElectedOnceMore(t *testing.T) {
 	for _, order := range []string{orderCancel, orderDrain} {
 		t.Run(order, func(t *testing.T) {
 			reports := make(chan turn, 10)
-			w := &worker{client: testzk.Connected(t, server.Addr()), report: func(r turn) { reports <- r }}
+			w := &worker{
+				client: testzk.Connected(t, server.Addr()), report: func(r turn) { reports <- r }, random: randomOf(1),
+			}
 			b := startRound(testzk.Context(t), w, nil, "/counter")
 			testzk.Eventually(t, func() bool {
 				return len(candidates(t, other, siegeElection)) == 2 && len(candidates(t, other, siegeLatch)) == 2

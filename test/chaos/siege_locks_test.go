@@ -19,6 +19,7 @@ const (
 	siegeMutex    = "/siege/mutex"
 	siegeBusy     = "/siege/busy"
 	siegeHandoff  = "/siege/hand-off"
+	siegeSticky   = "/siege/sticky"
 	siegeRW       = "/siege/rw"
 	siegePermits  = "/siege/permits"
 	siegeMoving   = "/siege/moving"
@@ -26,18 +27,21 @@ const (
 	siegeLatch    = "/siege/latch"
 )
 
+// siegeBetween is the longest pause between two attempts, for most locks.
+const siegeBetween = 40 * time.Millisecond
+
 // siegeLimit is the node of the limit of siegeMoving.
 const siegeLimit = "/siege-limit"
 
 // siegeLines are the parents of the nodes of holders and waiters.
 var siegeLines = []string{
-	siegeMutex, siegeBusy, siegeHandoff, siegeRW, siegePermits + "/leases", siegePermits + "/locks",
+	siegeMutex, siegeBusy, siegeHandoff, siegeSticky, siegeRW, siegePermits + "/leases", siegePermits + "/locks",
 	siegeMoving + "/leases", siegeMoving + "/locks", siegeElection, siegeLatch,
 }
 
 // siegeLocks are all locks.
 var siegeLocks = []string{
-	siegeMutex, siegeBusy, siegeHandoff, siegeRW, siegePermits, siegeMoving, siegeElection, siegeLatch,
+	siegeMutex, siegeBusy, siegeHandoff, siegeSticky, siegeRW, siegePermits, siegeMoving, siegeElection, siegeLatch,
 }
 
 // tokenPath returns the path of the node that the holders of a lock write to.
@@ -46,7 +50,8 @@ func tokenPath(lock string) string { return "/written" + strings.ReplaceAll(lock
 // acquirer is one way to take one lock, or several as one.
 type acquirer struct {
 	kind    string
-	locks   []string // in the order of Hold.Tokens
+	locks   []string      // in the order of Hold.Tokens
+	pause   time.Duration // the longest between two attempts
 	acquire func(ctx context.Context) (*recipes.Hold, error)
 	below   func(ctx context.Context) (*recipes.Hold, error) // acquires the read side under a write hold, or nil
 }
@@ -56,18 +61,22 @@ func acquirers(c *framework.Client) ([]acquirer, error) {
 	busy, err2 := mutex.New(c, siegeBusy)
 	handoff, err3 := mutex.New(c, siegeHandoff,
 		mutex.WithLocalHandoff(mutex.Handoff{Streak: 5, Span: time.Second, Idle: 300 * time.Millisecond}))
-	rw, err4 := rwlock.New(c, siegeRW)
-	sem, err5 := semaphore.New(c, siegePermits, permits)
-	moving, err6 := semaphore.New(c, siegeMoving, permits, semaphore.WithSharedLimit(siegeLimit))
-	both, err7 := multilock.New(c, []string{siegeMutex, siegeBusy})
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+	sticky, err4 := mutex.New(c, siegeSticky,
+		mutex.WithLocalHandoff(mutex.Handoff{Streak: 5, Span: 2 * time.Second, Idle: time.Second}))
+	rw, err5 := rwlock.New(c, siegeRW)
+	sem, err6 := semaphore.New(c, siegePermits, permits)
+	moving, err7 := semaphore.New(c, siegeMoving, permits, semaphore.WithSharedLimit(siegeLimit))
+	both, err8 := multilock.New(c, []string{siegeMutex, siegeBusy})
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return nil, err
 	}
 	one := func(kind, lock string, l recipes.Locker) acquirer {
-		return acquirer{kind: kind, locks: []string{lock}, acquire: l.Acquire}
+		return acquirer{kind: kind, locks: []string{lock}, pause: siegeBetween, acquire: l.Acquire}
 	}
 	writing := one(kindWrite, siegeRW, rw.Write())
 	writing.below = rw.Read().Acquire
+	seldom := one(kindSticky, siegeSticky, sticky)
+	seldom.pause = time.Second
 	return []acquirer{
 		one(kindMutex, siegeMutex, quiet),
 		one(kindMutex, siegeBusy, busy),
@@ -75,12 +84,13 @@ func acquirers(c *framework.Client) ([]acquirer, error) {
 		one(kindHandoff, siegeHandoff, handoff),
 		one(kindHandoff, siegeHandoff, handoff),
 		one(kindHandoff, siegeHandoff, handoff),
+		seldom,
 		one(kindRead, siegeRW, rw.Read()),
 		writing,
 		one(kindPermit, siegePermits, sem),
 		one(kindPermit, siegePermits, sem),
 		one(kindPermit, siegeMoving, moving),
 		one(kindPermit, siegeMoving, moving),
-		{kind: kindMulti, locks: []string{siegeMutex, siegeBusy}, acquire: both.Acquire},
+		{kind: kindMulti, locks: []string{siegeMutex, siegeBusy}, pause: siegeBetween, acquire: both.Acquire},
 	}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -58,6 +57,7 @@ func (s *siege) round(n int) {
 	s.note("round %d: all is well after %v", n+1, took.Round(time.Millisecond))
 	s.total.set(func() {
 		s.total.rounds++
+		s.total.kept += s.granted.count[keptSticky]
 		s.total.recovery = max(s.total.recovery, took)
 	})
 }
@@ -145,7 +145,7 @@ func (s *siege) change() (stop func()) {
 	var running sync.WaitGroup
 	running.Go(func() { s.writer.run(context.Background(), over) })
 	running.Go(func() { s.ledgers.run(over) })
-	moving := rand.New(rand.NewPCG(s.random.Uint64(), 0))
+	moving, marking := another(s.random), another(s.random)
 	running.Go(func() {
 		if err := s.limit.run(context.Background(), moving, over); err != nil {
 			s.t.Errorf("the limit cannot be changed: %v", err)
@@ -156,19 +156,19 @@ func (s *siege) change() (stop func()) {
 			select {
 			case <-over:
 				return
-			case <-time.After(rand.N(200 * time.Millisecond)): // the workload
+			case <-time.After(below(marking, 200*time.Millisecond)): // the workload
 				s.followers.marks.make(s.observer, siegeLines[n%len(siegeLines)])
 			}
 		}
 	})
 	for _, w := range s.keepers {
-		random := rand.New(rand.NewPCG(s.random.Uint64(), 0))
+		random := another(s.random)
 		running.Go(func() {
 			for {
 				select {
 				case <-over:
 					return
-				case <-time.After(time.Duration(random.Int64N(int64(4 * time.Second)))): // the workload
+				case <-time.After(below(random, 4*time.Second)): // the workload
 					w.set(fmt.Sprintf("data %d", now()))
 				}
 			}

@@ -27,8 +27,8 @@ import (
 const (
 	// siegeVariable says how long the siege lasts; half a minute if it is not set, and less in short mode.
 	siegeVariable = "DOCENT_SIEGE"
-	// seedVariable repeats the choice of servers, settings, faults and moments, though not what comes of
-	// them.
+	// seedVariable repeats the choice of servers, settings, faults and moments, and what each goroutine of a
+	// worker chooses. It does not repeat what comes of it: the order in which processes run is another one.
 	seedVariable = "DOCENT_SIEGE_SEED"
 	// verdictVariable names a file that gets the line with the verdict.
 	verdictVariable = "DOCENT_SIEGE_VERDICT"
@@ -144,7 +144,7 @@ type siege struct {
 func siegeOne(t *testing.T, seed uint64, servers int, until time.Time, total *totals) {
 	s := &siege{
 		t:         t,
-		random:    rand.New(rand.NewPCG(seed, 0)),
+		random:    randomOf(seed),
 		record:    newRecorder(t),
 		total:     total,
 		servers:   newNetwork(t),
@@ -166,15 +166,15 @@ func siegeOne(t *testing.T, seed uint64, servers int, until time.Time, total *to
 	s.histories[siegeMoving].permits.Zxid = s.create(siegeLimit, encodeLimit(permits))
 	s.limit = &movingLimit{client: s.fresh}
 	s.followers = newFollowers(t, s.record, s.observer)
-	s.writer = &writer{client: s.fresh, name: "observer", pause: siegePause}
+	s.writer = &writer{client: s.fresh, name: "observer", pause: siegePause, random: another(s.random)}
 	s.writer.wrong = s.writer.keepWrong
 	for n := range 4 {
-		w := newSiegeProcess(s.servers, s.ensemble, n)
+		w := newSiegeProcess(s.servers, s.ensemble, n, s.random.Uint64())
 		s.workers = append(s.workers, w)
 		s.startWorker(w)
 	}
 	for n := range 2 {
-		w := newSiegeProcess(s.servers, s.ensemble, len(s.workers)+n)
+		w := newSiegeProcess(s.servers, s.ensemble, len(s.workers)+n, s.random.Uint64())
 		s.keepers = append(s.keepers, w)
 		s.startKeeper(w)
 	}

@@ -89,12 +89,24 @@ func startRound(ctx context.Context, w *worker, all []acquirer, counter string) 
 	b.waiting, b.cancelWaiting = context.WithCancel(ctx)
 	b.leading, b.cancelLeading = context.WithCancel(ctx)
 	for _, a := range all {
-		b.running.Go(func() { b.contend(a) })
+		b.start(func(c *contender) { c.contend(a) })
 	}
-	b.running.Go(func() { b.check(b.standElection(), siegeElection) })
-	b.running.Go(func() { b.check(b.standLatch(), siegeLatch) })
-	b.running.Go(func() { b.check(b.add(counter), counter) })
+	b.start(func(c *contender) { c.check(c.standElection(), siegeElection) })
+	b.start(func(c *contender) { c.check(c.standLatch(), siegeLatch) })
+	b.start(func(c *contender) { c.check(c.add(counter), counter) })
 	return b
+}
+
+// contender is a goroutine of a round, with random choices of its own.
+type contender struct {
+	*round
+	random *rand.Rand
+}
+
+// start starts a goroutine of the round.
+func (b *round) start(work func(*contender)) {
+	c := &contender{b, another(b.w.random)}
+	b.running.Go(func() { work(c) })
 }
 
 // finish returns when all have come to rest.
@@ -118,53 +130,53 @@ func (b *round) ended() bool {
 }
 
 // contend takes turns. Every second attempt is given up after a while.
-func (b *round) contend(a acquirer) {
-	for !b.ended() {
-		ctx, cancel := b.waiting, context.CancelFunc(func() {})
-		if rand.N(2) == 0 {
-			ctx, cancel = context.WithTimeout(b.waiting, rand.N(300*time.Millisecond))
+func (c *contender) contend(a acquirer) {
+	for !c.ended() {
+		ctx, cancel := c.waiting, context.CancelFunc(func() {})
+		if c.random.IntN(2) == 0 {
+			ctx, cancel = context.WithTimeout(c.waiting, below(c.random, 300*time.Millisecond))
 		}
 		called := now()
 		hold, err := a.acquire(ctx)
 		cancel()
 		if err != nil {
-			b.check(err, a.locks[0])
+			c.check(err, a.locks[0])
 		} else {
-			b.use(a, hold, called)
+			c.use(a, hold, called)
 		}
-		b.pause(rand.N(40 * time.Millisecond))
+		c.pause(below(c.random, a.pause))
 	}
 }
 
 // use keeps a hold for a while, releases it, and reports it for each lock. Some writers become readers.
-func (b *round) use(a acquirer, hold *recipes.Hold, called int64) {
-	if a.below != nil && rand.N(3) == 0 {
-		b.downgrade(a, hold, called)
+func (c *contender) use(a acquirer, hold *recipes.Hold, called int64) {
+	if a.below != nil && c.random.IntN(3) == 0 {
+		c.downgrade(a, hold, called)
 		return
 	}
-	b.release(hold, b.hold(b.waiting, hold, a.kind, a.locks...), called)
+	c.release(hold, c.hold(c.waiting, hold, a.kind, a.locks...), called)
 }
 
 // downgrade keeps a write hold, acquires the read side under it, and keeps that without it.
-func (b *round) downgrade(a acquirer, writing *recipes.Hold, called int64) {
-	pair := int64(os.Getpid())<<24 + b.w.pairs.Add(1)
-	wrote := b.hold(b.waiting, writing, a.kind, a.locks...)
+func (c *contender) downgrade(a acquirer, writing *recipes.Hold, called int64) {
+	pair := int64(os.Getpid())<<24 + c.w.pairs.Add(1)
+	wrote := c.hold(c.waiting, writing, a.kind, a.locks...)
 	asked := now()
-	reading, err := a.below(writing.Context(b.waiting))
+	reading, err := a.below(writing.Context(c.waiting))
 	wrote[0].By = pair
 	if err == nil && writing.Err() == nil {
 		wrote[0].To = asked // it was valid until then, and longer
 	}
-	b.release(writing, wrote, called)
+	c.release(writing, wrote, called)
 	if err != nil {
 		if !errors.Is(err, framework.ErrSessionLost) { // that of the write hold
-			b.check(err, siegeRW)
+			c.check(err, siegeRW)
 		}
 		return
 	}
-	read := b.hold(b.waiting, reading, kindDowngraded, siegeRW)
+	read := c.hold(c.waiting, reading, kindDowngraded, siegeRW)
 	read[0].By = pair
-	b.release(reading, read, asked)
+	c.release(reading, read, asked)
 }
 
 // checkRelease reports an error of a release that says something else than that the hold was lost
@@ -213,17 +225,17 @@ type guarded interface {
 // hold keeps locks for a while, which is seldom long, and writes their tokens. Some holds last longer
 // than a session that is cut off, and half of all last until a suspended connection is back. It
 // returns a turn of each lock.
-func (b *round) hold(ctx context.Context, h guarded, kind string, locks ...string) (turns []turn) {
-	length := rand.N(10 * time.Millisecond)
-	switch rand.N(60) {
+func (c *contender) hold(ctx context.Context, h guarded, kind string, locks ...string) (turns []turn) {
+	length := below(c.random, 10*time.Millisecond)
+	switch c.random.IntN(60) {
 	case 0:
-		length = rand.N(3 * siegeTimeout)
+		length = below(c.random, 3*siegeTimeout)
 	case 1, 2, 3:
-		length = rand.N(8 * time.Second)
+		length = below(c.random, 8*time.Second)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(b.leading, cancel) // with the round
+	stop := context.AfterFunc(c.leading, cancel) // with the round
 	defer stop()
 
 	tokens := []int64{h.Token()}
@@ -234,12 +246,12 @@ func (b *round) hold(ctx context.Context, h guarded, kind string, locks ...strin
 	go func() { wrote <- write(ctx, h, kind, locks, tokens) }()
 	held := h.Context(ctx)
 	t := during(ctx, h, length)
-	if rand.N(2) == 0 {
-		t = b.outlast(ctx, h, t)
+	if c.random.IntN(2) == 0 {
+		t = c.outlast(ctx, h, t)
 	}
 	t.Kind, t.Wrote = kind, <-wrote
 	if t.Lost != "" {
-		b.checkLoss(h, held, locks[0])
+		c.checkLoss(h, held, locks[0])
 	}
 	for i, lock := range locks {
 		t.Lock, t.Token = lock, tokens[i]

@@ -305,6 +305,7 @@ func (w *writes) check(node string, v version) error {
 type writer struct {
 	client *framework.Client
 	name   string
+	random *rand.Rand    // of run
 	pause  time.Duration // the longest between two changes
 	below  bool          // the upper nodes of the subtree are not deleted
 	wrong  func(error)   // is called with an error that no fault explains
@@ -338,7 +339,7 @@ func (w *writer) run(ctx context.Context, over <-chan struct{}) {
 		select {
 		case <-over:
 			return
-		case <-time.After(rand.N(w.pause)): // the workload
+		case <-time.After(below(w.random, w.pause)): // the workload
 			w.change(ctx)
 		}
 	}
@@ -346,24 +347,24 @@ func (w *writer) run(ctx context.Context, over <-chan struct{}) {
 
 // change makes one change. Some of them are given up while they wait.
 func (w *writer) change(ctx context.Context) {
-	if rand.N(4) == 0 {
-		limited, cancel := context.WithTimeout(ctx, rand.N(300*time.Millisecond))
+	if w.random.IntN(4) == 0 {
+		limited, cancel := context.WithTimeout(ctx, below(w.random, 300*time.Millisecond))
 		defer cancel()
 		ctx = limited
 	}
-	node, deep := subtree, rand.N(4)
+	node, deep := subtree, w.random.IntN(4)
 	for range deep {
-		node += "/" + string(rune('a'+rand.N(3)))
+		node += "/" + string(rune('a'+w.random.IntN(3)))
 	}
 	kinds := 12
-	if deep < 2 && (w.below || rand.N(8) > 0) {
+	if deep < 2 && (w.below || w.random.IntN(8) > 0) {
 		kinds = 10 // otherwise the whole subtree would be another one after each outage
 	}
 	var err error
-	switch rand.N(kinds) {
+	switch w.random.IntN(kinds) {
 	case 0, 1, 2, 3:
 		var opts []framework.CreateOption
-		if rand.N(4) > 0 {
+		if w.random.IntN(4) > 0 {
 			opts = append(opts, framework.Parents())
 		}
 		err = w.write(node, func(data []byte) (int64, error) {
@@ -398,9 +399,9 @@ func (w *writer) change(ctx context.Context) {
 
 // write makes a write, and notes what became of it.
 func (w *writer) write(node string, do func(data []byte) (zxid int64, err error)) error {
-	size := rand.N(smallData)
-	if rand.N(30) == 0 {
-		size = rand.N(largeData)
+	size := w.random.IntN(smallData)
+	if w.random.IntN(30) == 0 {
+		size = w.random.IntN(largeData)
 	}
 	w.mu.Lock()
 	w.count++
@@ -410,7 +411,7 @@ func (w *writer) write(node string, do func(data []byte) (zxid int64, err error)
 		w.begins(attempt{Path: node, Line: line})
 	}
 	inZipped := strings.HasPrefix(node+"/", zipped+"/")
-	zxid, err := do(payload(line, size, inZipped && rand.N(4) > 0))
+	zxid, err := do(payload(line, size, inZipped && w.random.IntN(4) > 0))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.made = append(w.made, attempt{node, line, framework.OutcomeOf(err), zxid})

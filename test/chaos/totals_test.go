@@ -22,6 +22,7 @@ type totals struct {
 	repairs   int            // of servers that were killed while they wrote a file
 	rounds    int
 	grants    map[string]int // of valid holds, by kind
+	kept      int            // sticky ones of them, of a node that the worker had kept
 	lost      map[string]int // of holds, by kind
 	writes    int            // with the token of a hold, that were accepted
 	read      int            // of those and of unknown ones
@@ -88,11 +89,11 @@ func (s *totals) String() string {
 	defer s.mu.Unlock()
 	return fmt.Sprintf("ensembles: %s, %d given up because they lost transactions; "+
 		"%d servers repaired that could not start; %d rounds; "+
-		"%d grants: %s; lost: %s; %d guarded writes, %d of them read; %d additions and %d unknown; "+
-		"%d changes of the limit; caches: %d events, %d versions of nodes; "+
+		"%d grants: %s, %d sticky ones of a kept node; lost: %s; %d guarded writes, %d of them read; "+
+		"%d additions and %d unknown; %d changes of the limit; caches: %d events, %d versions of nodes; "+
 		"persistent watches: %d events of %d changes, %d gaps; %d faults of %d tried: %s; "+
 		"%d elections of servers cut; longest recovery %v",
-		counts(s.ensembles), s.givenUp, s.repairs, s.rounds, sum(s.grants), counts(s.grants), counts(s.lost),
+		counts(s.ensembles), s.givenUp, s.repairs, s.rounds, sum(s.grants), counts(s.grants), s.kept, counts(s.lost),
 		s.writes, s.read, s.added, s.unknown, s.limits, s.events, s.versions, s.told, s.marks, s.gaps,
 		s.faultCountLocked(), sum(s.tried), counts(s.faults), s.elections, s.recovery.Round(time.Millisecond))
 }

@@ -71,6 +71,7 @@ type settings struct {
 	Log     string // the file that the client's log goes to, with debug messages
 	Name    string // of the worker, for what it keeps
 	Number  int    // of the worker: its digit in a counter
+	Seed    uint64 // of the worker's random choices
 	Data    string // of what it keeps
 	Older   bool   // the servers seem to be older than 3.6
 }
@@ -103,6 +104,7 @@ type worker struct {
 	client  *framework.Client
 	orders  <-chan string // from its parent
 	report  func(turn)
+	random  *rand.Rand     // of the goroutine that runs the role
 	running sync.WaitGroup // goroutines that end with the role's context
 	pairs   atomic.Int64   // the number of the last write hold that became a read hold
 }
@@ -147,7 +149,8 @@ func runWorker(work role, connect, with string) error {
 		}
 		stop()
 	}()
-	client, err := framework.New(connect, opts...)
+	random := randomOf(s.Seed)
+	client, err := framework.New(connect, append(opts, framework.WithRandom(another(random).Int64N))...)
 	if err != nil {
 		return err
 	}
@@ -159,7 +162,7 @@ func runWorker(work role, connect, with string) error {
 		defer writing.Unlock()
 		_ = out.Encode(t)
 	}
-	w := &worker{settings: s, client: client, orders: orders, report: report}
+	w := &worker{settings: s, client: client, orders: orders, report: report, random: random}
 	err = work(ctx, w)
 	if ctx.Err() != nil {
 		err = nil
@@ -199,7 +202,7 @@ func standElection(ctx context.Context, w *worker) error {
 		return err
 	}
 	return e.Run(ctx, func(ctx context.Context, t *leader.Term) error {
-		w.report(during(ctx, t, whileLeading()))
+		w.report(during(ctx, t, w.whileLeading()))
 		return nil
 	})
 }
@@ -218,13 +221,23 @@ func standLatch(ctx context.Context, w *worker) error {
 		if err != nil {
 			return errors.Join(err, l.Close())
 		}
-		w.report(during(ctx, t, whileLeading()))
+		w.report(during(ctx, t, w.whileLeading()))
 		_ = t.Resign() // what cannot be deleted at once is deleted in the background
 	}
 }
 
 // whileLeading is long enough for servers to be killed under a leader.
-func whileLeading() time.Duration { return rand.N(400 * time.Millisecond) }
+func (w *worker) whileLeading() time.Duration { return below(w.random, 400*time.Millisecond) }
+
+func randomOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// another returns random choices for another goroutine.
+func another(random *rand.Rand) *rand.Rand { return randomOf(random.Uint64()) }
+
+// below returns a random duration that is shorter than d.
+func below(random *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(random.Int64N(int64(d)))
+}
 
 // holding is a hold or a term.
 type holding interface {
@@ -337,7 +350,7 @@ type process struct {
 
 func startProcess(t *testing.T, role, connect string) *process {
 	t.Helper()
-	return startProcessWith(t, role, connect, settings{Timeout: sessionTimeout})
+	return startProcessWith(t, role, connect, settings{Timeout: sessionTimeout, Seed: rand.Uint64()})
 }
 
 func startProcessWith(t *testing.T, role, connect string, with settings) *process {
