@@ -166,6 +166,8 @@ func TestCounterRefusesALostUpdate(t *testing.T) {
 		"twice":       {steps(add(1, 1), get(2)), "0x2 was read"},
 		"swap":        {steps(add(1, 1), history.Swap{Old: 1, New: 5}, get(5)), ""},
 		"stale swap":  {steps(add(1, 1), history.Swap{Old: 0, New: 5}, get(5)), "0x0 became 0x5, and was 0x1"},
+		"put":         {steps(add(1, 1), history.Put{Value: 7}, get(7)), ""},
+		"lost put":    {steps(history.Put{Value: 7}, get(0)), "0x0 was read from a counter with 0x7"},
 		"both at once": {
 			[]history.Op{during(1, 4, add(1, 3)), during(2, 3, add(2, 2)), at(5, get(3))}, "",
 		},

@@ -76,7 +76,10 @@ type Swap struct{ Old, New int64 }
 // Get is an operation of Counter, with its result.
 type Get struct{ Value int64 }
 
-// Counter is a model of a number. Its operations are Add, Swap and Get.
+// Put is an operation of Counter, which has set it.
+type Put struct{ Value int64 }
+
+// Counter is a model of a number. Its operations are Add, Swap, Put and Get.
 type Counter struct{ Value int64 }
 
 // Next implements State.
@@ -93,6 +96,8 @@ func (c Counter) Next(what any) (State, error) {
 			return nil, fmt.Errorf("%#x became %#x, and was %#x", op.Old, op.New, c.Value)
 		}
 		return Counter{op.New}, nil
+	case Put:
+		return Counter{op.Value}, nil
 	case Get:
 		if op.Value != c.Value {
 			return nil, fmt.Errorf("%#x was read from a counter with %#x", op.Value, c.Value)

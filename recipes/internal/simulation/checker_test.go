@@ -242,7 +242,7 @@ func (c *checker) begin(r *record) *record {
 	for _, p := range r.nodes {
 		c.holders[p] = append(c.holders[p], r)
 	}
-	if r.kind == permits {
+	if r.kind == permits || r.lock == singlePath {
 		c.taken = append(c.taken, r)
 	}
 	if !c.isValidLocked(r) {
@@ -352,13 +352,20 @@ func (c *checker) checkPermitsLocked(r *record) {
 			}
 		}
 	}
-	limit := fixedLimit
-	if r.lock != fixedPath {
-		limit = c.limitAt(r.token)
-	}
-	if sum > limit {
+	if limit := c.limitOf(r); sum > limit {
 		c.errorf("%s: %d permits of %d as of %d", r.lock, sum, limit, r.token)
 	}
+}
+
+// limitOf returns the limit of a hold's permits.
+func (c *checker) limitOf(r *record) int {
+	switch r.lock {
+	case singlePath:
+		return 1
+	case fixedPath:
+		return fixedLimit
+	}
+	return c.limitAt(r.token)
 }
 
 // ended returns the first transaction that deleted a node of a hold.

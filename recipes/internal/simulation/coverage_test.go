@@ -42,7 +42,8 @@ func ofHandedOn(dir string) []request {
 	return append(ofQueue(dir), request{name: "transaction", op: fault.OpMulti, path: dir + "/"})
 }
 
-// ofPermits returns the requests of a semaphore.
+// ofPermits returns the requests of a semaphore. Those that take or release several permits and those of
+// Guard are transactions.
 func ofPermits(path string) []request {
 	return []request{
 		{name: "create directories", op: fault.OpCreateContainer, path: path},
@@ -51,7 +52,7 @@ func ofPermits(path string) []request {
 		{name: "list", op: fault.OpGetChildren2, path: path + "/locks"},
 		{name: "list permits", op: fault.OpGetChildren2, path: path + "/leases"},
 		{name: "watch predecessor", op: fault.OpGetData, path: path + "/locks/"},
-		{name: "take permits", op: fault.OpMulti, path: path + "/"},
+		{name: "transaction", op: fault.OpMulti, path: path + "/"},
 		{name: "delete", op: fault.OpDelete, path: path + "/"},
 	}
 }

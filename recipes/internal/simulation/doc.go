@@ -12,9 +12,10 @@
 // and tokens grow. It checks the hold again at the virtual instant at which a transaction deletes
 // the node. Err must report the loss by then, unless the test itself has deleted the node. A write
 // under a Guard names the node of its hold, which must exist in that transaction. Permits are counted
-// as of each hold's transaction and compared with the limit at that time.
+// as of each hold's transaction and compared with the limit at that time. A semaphore mutex is checked
+// both ways.
 //
-// Counters are checked as histories. No two sequences return the same number, and no block of numbers
+// Counters and shared values are checked as histories. No two sequences return the same number, and no block of numbers
 // is missing that no call has lost. A register accepts no request of a holder that another one has
 // followed, and refuses none of a valid hold. Caches, views of services and observers of groups are
 // compared with the tree, and kept nodes, members and instances with what was kept. Nothing passes a

@@ -28,12 +28,14 @@ const (
 	sharedPath    = "/shared"
 	slotsPath     = "/slots"
 	fixedPath     = "/fixed"
+	singlePath    = "/single"
 	electionPath  = "/election"
 	latchPath     = "/latch"
 	stripesPath   = "/stripes"
 	shopPath      = "/shop" // of the mutex of the condition
 	waitsPath     = "/waits"
 	counterPath   = "/counter"
+	valuePath     = "/value"
 	treePath      = "/tree"
 	keptPath      = "/kept"
 	groupPath     = "/group"
@@ -61,9 +63,12 @@ type locks struct {
 	fenced               *mutex.Mutex
 	rw                   *rwlock.RWLock
 	shared, slots, fixed *semaphore.Semaphore
+	single               *semaphore.Mutex
 	stripes              *striped.Striped
 	waits                *condition.Condition
 	counter              *counter.Atomic
+	count                *counter.Count
+	value                *counter.Value
 	gate                 *barrier.Barrier
 	countDown            *barrier.CountDown
 	double               *barrier.Double
@@ -121,8 +126,11 @@ func (m *member) open() {
 		shared:    must(semaphore.New(c, sharedPath, fixedLimit, limit)),
 		slots:     must(semaphore.New(c, slotsPath, fixedLimit, limit, semaphore.WithSlots())),
 		fixed:     must(semaphore.New(c, fixedPath, fixedLimit)),
+		single:    must(semaphore.NewMutex(c, singlePath)),
 		stripes:   must(striped.New(c, stripesPath, stripes)),
 		counter:   must(counter.NewAtomic(c, counterPath)),
+		count:     must(counter.NewCount(c, valuePath, 0)),
+		value:     must(counter.NewValue(c, valuePath, number(0))),
 		gate:      must(barrier.New(c, gatePath)),
 		countDown: must(barrier.NewCountDown(c, countDownPath, m.counts.n)),
 		double:    must(barrier.NewDouble(c, doublePath, m.plan.members)),

@@ -45,6 +45,7 @@ type simulation struct {
 	meeting  meeting
 	shop     shop
 	sum      sum
+	value    value
 	numbers  numbers
 	resource resource
 	kept     kept
@@ -139,7 +140,7 @@ func (s *simulation) list() string {
 func (s *simulation) prepare() {
 	require.NoError(s.t, s.srv.Create(limitPath, number(fixedLimit)))
 	s.setLimit(fixedLimit)
-	for _, p := range append(slices.Clone(multiPaths), rwPath) {
+	for _, p := range append(slices.Clone(multiPaths), rwPath, singlePath) {
 		require.NoError(s.t, s.srv.Create(dataPath+p, nil))
 	}
 	for _, dir := range s.directories() {
@@ -238,6 +239,7 @@ func (s *simulation) finish() {
 		s.services.check(s)
 	}
 	s.sum.check(s)
+	s.value.check(s)
 	s.numbers.check(s)
 	for _, m := range append(s.members, s.calm) {
 		if l := m.current(); l.tree != nil {

@@ -99,15 +99,20 @@ func (s *numbers) check(run *simulation) {
 	}
 }
 
-// numberAt returns the number that a counter has in the end, and checks that it has left no markers.
-func (s *simulation) numberAt(path string) int64 {
+// counterData returns the data that a counter has in the end, or nil, and checks that it has left no markers.
+func (s *simulation) counterData(path string) []byte {
 	if !s.srv.Exists(path) {
-		return 0
+		return nil
 	}
 	if left := must(s.srv.Children(path)); len(left) > 0 {
 		s.errorf("below the counter %s are left: %v", path, left)
 	}
-	data := must(s.srv.Get(path))
+	return must(s.srv.Get(path))
+}
+
+// numberAt returns the number that a counter has in the end.
+func (s *simulation) numberAt(path string) int64 {
+	data := s.counterData(path)
 	if len(data) == 0 {
 		return 0
 	}

@@ -320,6 +320,29 @@ func (w *worker) permits(s *semaphore.Semaphore, at string) error {
 	return nil
 }
 
+// hold holds a semaphore mutex. Sometimes it tries to acquire it under that hold, too: the mutex is not
+// reentrant.
+func (w *worker) hold(l *locks) error {
+	h, err := w.acquire(l.single)
+	if err != nil {
+		return err
+	}
+	w.begin(h, exclusive, singlePath, nil)
+	w.guard(h, h.Token(), singlePath, h.Path())
+	if w.random.IntN(3) == 0 {
+		again, err := l.single.TryAcquire(h.Context(w.all))
+		if err == nil {
+			w.begin(again, exclusive, singlePath, nil) // it is right if h was lost
+			w.release(again)
+		} else {
+			w.checkError("acquire again", err)
+		}
+	}
+	w.stay(h, 500*time.Millisecond)
+	w.release(h)
+	return nil
+}
+
 // changeLimit changes the limit that the semaphores share.
 func (w *worker) changeLimit(l *locks) error {
 	ctx, cancel := context.WithTimeout(w.all, 2*time.Second)
