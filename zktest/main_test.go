@@ -8,12 +8,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/zktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // The clients of tests in bubbles ping each third of their timeout. They give up a connection after
 // two thirds without an answer, and pause for reconnectPause before they connect again.

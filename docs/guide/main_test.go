@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/zktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // connected returns the context of the test, and a client of a server of its own.
 func connected(t *testing.T) (context.Context, *framework.Client) {

@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/zktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // run runs an example with a server of its own and a connected client. It prints the error of the
 // example.

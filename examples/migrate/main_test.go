@@ -12,12 +12,12 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/docent-zk/docent/contrib/redislock"
 	"github.com/docent-zk/docent/examples/internal/exampletest"
 	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/fence"
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/internal/testlock"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
@@ -25,7 +25,7 @@ import (
 	"github.com/docent-zk/docent/zktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // patience is how long tests wait for what has to come. It only matters when a test fails.
 const patience = time.Minute

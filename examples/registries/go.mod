@@ -9,7 +9,6 @@ require (
 	github.com/go-kratos/kratos/v2 v2.8.3
 	github.com/stretchr/testify v1.12.1
 	go-micro.dev/v5 v5.5.0
-	go.uber.org/goleak v1.3.0
 )
 
 require (
@@ -20,6 +19,7 @@ require (
 	github.com/miekg/dns v1.1.43 // indirect
 	github.com/oxtoacart/bpool v0.0.0-20190530202638-03653db5a59c // indirect
 	github.com/pkg/errors v0.9.1 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

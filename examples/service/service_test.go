@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 	"github.com/docent-zk/docent/zktest"
@@ -168,7 +168,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	testzk.Widen()
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 func TestJobIsFinishedAfterTheServiceWasStopped(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/docent-zk/docent/examples/internal/exampletest"
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write testdata/tour.txt")
 
 func TestMain(m *testing.M) {
 	testzk.Widen()
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // Tokens depend on what the server does in the background.

@@ -24,11 +24,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/internal/realzk"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/ensemble"
@@ -39,9 +39,9 @@ import (
 // busy machine stands still.
 const SessionTimeout = 4 * time.Second
 
-// longTimeout is the session timeout of clients in real time. A machine that stands still for some
-// seconds does not expire their sessions.
-const longTimeout = 5 * SessionTimeout
+// longTimeout is the session timeout of clients in real time, the longest that servers grant. A machine
+// that stands still for some seconds neither expires their sessions nor ends their connections.
+const longTimeout = 15 * SessionTimeout
 
 // shortTimeout is the session timeout of clients in real time with sessions that must expire by
 // silence. It is the shortest that a busy machine keeps.
@@ -74,27 +74,14 @@ func Main(m *testing.M) {
 		stop()
 	}
 	stop()
-	Exit(code)
+	leaks.Exit(code)
 }
 
-// Exit ends the process of tests with their exit status. It fails if goroutines are left running.
-func Exit(code int) {
-	if err := Leaks(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+// Exit is leaks.Exit.
+func Exit(code int) { leaks.Exit(code) }
 
-// Leaks returns an error if goroutines are left running. It gives those that end time for that.
-func Leaks() (err error) {
-	for end := time.Now().Add(Patience); time.Now().Before(end); { // goleak.Find waits for half a second
-		if err = goleak.Find(); err == nil {
-			return nil
-		}
-	}
-	return err
-}
+// Leaks is leaks.Find.
+func Leaks() error { return leaks.Find() }
 
 // Widen allows more parallel tests than there are processors, because tests wait more than they
 // compute. A number on the command line has priority.

@@ -9,10 +9,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
+
+	"github.com/docent-zk/docent/internal/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // bound bounds every wait. It is far longer than any wait takes, so that only a hang reaches it.
 const bound = time.Minute

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/zktest/fault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // bound bounds every wait. It is far longer than any wait takes, so that only a hang reaches it.
 const bound = 20 * time.Second

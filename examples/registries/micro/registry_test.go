@@ -8,16 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"go-micro.dev/v5/registry"
 	"go-micro.dev/v5/server"
-	"go.uber.org/goleak"
 
 	"github.com/docent-zk/docent/examples/registries/internal/instances"
 	"github.com/docent-zk/docent/examples/registries/internal/registrytest"
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/recipes/discovery"
 	"github.com/docent-zk/docent/zktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 const base = "/services"
 
