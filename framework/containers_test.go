@@ -128,17 +128,17 @@ func TestContainersAreMadeAfterALostRequestOrReply(t *testing.T) {
 // A container that exists at the search for parents may be deleted before a node is created in it.
 func TestParentsAreSearchedAgainIfAnExistingOneIsDeleted(t *testing.T) {
 	c, p := proxied(t)
-	ctx, above, o := testzk.Context(t), parent(t)+"/above", testzk.Observer(t)
+	above, o := parent(t)+"/above", testzk.Observer(t)
 	for _, n := range []int{1, 99, 100} {
-		require.NoError(t, c.CreateContainers(ctx, above))
+		require.NoError(t, c.CreateContainers(testzk.Context(t), above))
 		var vanish []*fault.Rule
 		for range n {
 			vanish = append(vanish, p.On(fault.Match{Op: fault.OpCreateContainer, Path: above + "/x"}, fault.Hold()))
 		}
 		result := make(chan error, 1)
-		go func() { result <- c.CreateContainers(ctx, above+"/x") }()
+		go func() { result <- c.CreateContainers(t.Context(), above+"/x") }()
 		for _, held := range vanish {
-			require.NoError(t, held.Wait(ctx))
+			require.NoError(t, held.Wait(testzk.Context(t)))
 			require.NoError(t, o.Delete(above, -1))
 			held.Release()
 		}

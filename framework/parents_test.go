@@ -181,16 +181,16 @@ func TestParentsOfALargeNodeAreCreatedBeforeIt(t *testing.T) {
 func createWhileTheParentChanges(t *testing.T, times int) error {
 	t.Helper()
 	c, p := proxied(t)
-	ctx, x, o := testzk.Context(t), parent(t)+"/x", testzk.Observer(t)
+	x, o := parent(t)+"/x", testzk.Observer(t)
 	hold := func() *fault.Rule { return p.On(fault.Match{Op: fault.OpMulti, Path: x}, fault.Hold()) }
 	request := hold()
 	result := make(chan error, 1)
 	go func() {
-		_, err := c.Multi(ctx, framework.CreateOp(x+"/n", nil, framework.Parents()))
+		_, err := c.Multi(t.Context(), framework.CreateOp(x+"/n", nil, framework.Parents()))
 		result <- err
 	}()
 	for i := range 2*times + 1 {
-		require.NoError(t, request.Wait(ctx))
+		require.NoError(t, request.Wait(testzk.Context(t)))
 		held := request
 		if i < 2*times {
 			request = hold()

@@ -45,8 +45,9 @@ func TestConnectionsOverTCPEndAndComeBack(t *testing.T) {
 			conn := connectTCP(t, srv.Client("a").Addr())
 			session := conn.SessionID()
 			end(srv.Client("a"))
-			eventually(t, "the client notices", func() bool { return !hasSession(conn)() })
-			eventually(t, "the client comes back", hasSession(conn))
+			eventually(t, "the client comes back", func() bool {
+				return len(traced(srv, "connected again")) == 1 && hasSession(conn)()
+			})
 			require.Equal(t, session, conn.SessionID())
 		})
 	}

@@ -53,7 +53,8 @@ func TestDoctorPrintsLinesWithAdvice(t *testing.T) {
 	_, err := c.Create(testzk.Context(t), "/locks/left/_c_8026b758-0c64-4418-a4a7-a40067d845c1-lock-0000000000", nil,
 		framework.Parents())
 	require.NoError(t, err)
-	code, out, errs := finish(t, "--connect", srv.Addr(), "--session-timeout", "20s", "doctor", "/locks")
+	code, out, errs := finish(t, "--connect", srv.Addr(), "--session-timeout", "20s",
+		"doctor", "--wait", "60s", "/locks")
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Equal(t, "docent: checks that failed: 1\n", errs)
 	lines := strings.Split(out, "\n")
@@ -70,7 +71,7 @@ func TestDoctorPrintsLinesWithAdvice(t *testing.T) {
 
 func TestDoctorWithoutServers(t *testing.T) {
 	t.Parallel()
-	code, out, errs := finish(t, "--connect", "127.0.0.1:1", "doctor", "--wait", "300ms")
+	code, out, errs := finish(t, "--connect", "127.0.0.1:1", "doctor", "--wait", "3s")
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Contains(t, out, "fail   server             127.0.0.1:1: ")
 	assert.Contains(t, out, "connection refused")

@@ -272,7 +272,7 @@ func TestWhatACommandLeavesRunningIsEnded(t *testing.T) {
 
 func TestWhatACommandLeavesRunningIsToldToEnd(t *testing.T) {
 	t.Parallel()
-	p := start(t, connected("lock", testzk.Path(t), "--", "sh", "-c", `
+	p := start(t, connected("--session-timeout", "60s", "lock", "--grace", "20s", testzk.Path(t), "--", "sh", "-c", `
 		setsid sh -c 'trap "echo told; exit" TERM; echo ready; while :; do sleep 0.01; done' &
 		while ! [ -e "$0" ]; do sleep 0.01; done; exit 3`, t.TempDir()+"/go")...)
 	require.Equal(t, "ready", p.line())

@@ -59,7 +59,7 @@ type running struct {
 // takes commands, and empty otherwise. The command is killed if it runs at the end of the test.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*patience) // for all that a test does
 	t.Cleanup(cancel)
 	r := &running{t: t, cmd: exec.CommandContext(ctx, binary, append([]string{"-listen", "127.0.0.1:0"}, args...)...)}
 	r.cmd.Stderr = &r.errs

@@ -36,12 +36,18 @@ func serve(ctx context.Context, client *framework.Client) (err error) {
 
 // end
 
-func lead()   { fmt.Println("leading") }
-func follow() { fmt.Println("following") }
+// told is sent to when the listener of a latch has been told that the latch leads, or does not lead any more.
+var told = make(chan struct{}, 2)
+
+func lead()   { fmt.Println("leading"); told <- struct{}{} }
+func follow() { fmt.Println("following"); told <- struct{}{} }
 
 func Example_latch() {
 	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
-		return serve(ctx, client)
+		err := serve(ctx, client)
+		<-told
+		<-told
+		return err
 	})
 	// Unordered output:
 	// leading

@@ -40,7 +40,7 @@ func runDemo(ctx context.Context, cfg config, connect string, report *program.Re
 	defer func() { err = errors.Join(err, client.Close()) }()
 	path := "/docent-examples/barrier-" + rand.Text() // random so that no other program uses it
 	defer func() {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.session)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), child.Grace)
 		defer cancel()
 		if gone := client.DeleteRecursive(clean, path); !errors.Is(gone, zk.ErrNoNode) {
 			err = errors.Join(err, gone)

@@ -36,7 +36,7 @@ func parsed(t *testing.T, args string) *config {
 
 func TestDemo(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, parsed(t, "").run(t.Context(), testzk.Connect(), &out), "%s", &out)
+	require.NoError(t, parsed(t, "-session 10s").run(t.Context(), testzk.Connect(), &out), "%s", &out)
 	rest := out.String()
 	for _, want := range []string{
 		`Process \d+ is worker 3\.`,
@@ -61,7 +61,7 @@ func TestDemo(t *testing.T) {
 func TestInterruptEndsTheDemo(t *testing.T) {
 	for _, moment := range []string{"is worker 2", "KILLED: worker 1", "All are inside"} {
 		exampletest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
-			return parsed(t, "").run(ctx, testzk.Connect(), out)
+			return parsed(t, "-session 10s").run(ctx, testzk.Connect(), out)
 		})
 	}
 }
@@ -74,7 +74,7 @@ func TestWorkerThatDiesUnexpectedlyFailsTheDemo(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, process.Kill())
 	})
-	require.ErrorContains(t, parsed(t, "").run(t.Context(), testzk.Connect(), out), "process 3 has ended")
+	require.ErrorContains(t, parsed(t, "-session 10s").run(t.Context(), testzk.Connect(), out), "process 3 has ended")
 }
 
 func TestBadFlags(t *testing.T) {

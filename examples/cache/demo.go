@@ -8,9 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/framework"
 )
+
+// cleanUpTime is for how long the demonstration tries to delete its nodes.
+const cleanUpTime = 10 * time.Second
 
 // demo is one run of the demonstration.
 type demo struct {
@@ -42,7 +47,7 @@ func runDemo(
 		path: "/docent-examples/cache-" + rand.Text(), // random so that no other program has these settings
 	}
 	defer func() {
-		deleting, cancel := context.WithTimeout(context.WithoutCancel(ctx), session)
+		deleting, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 		defer cancel()
 		err = errors.Join(err, editor.DeleteRecursive(deleting, d.path))
 	}()
@@ -124,7 +129,11 @@ func (d *demo) mistake(ctx context.Context) error {
 // remove deletes a setting that has a default.
 func (d *demo) remove(ctx context.Context) error {
 	d.report.Line("DELETED: the timeout has its default again ...")
-	if err := d.editor.Delete(ctx, d.path+"/timeout", -1); err != nil {
+	err := d.editor.Delete(ctx, d.path+"/timeout", -1)
+	for framework.OutcomeOf(err) == framework.Unknown && ctx.Err() == nil { // the answer was lost
+		err = d.editor.Delete(ctx, d.path+"/timeout", -1)
+	}
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
 	return d.works(ctx, values{3, defaultTimeout})

@@ -27,7 +27,7 @@ func TestDemo(t *testing.T) {
 	require.NoError(t, err)
 	defer e.Close()
 	var out bytes.Buffer
-	require.NoError(t, parsed(t, "").run(t.Context(), e.Connect(), e.KillLeader, &out), "%s", &out)
+	require.NoError(t, parsed(t, "-session 10s").run(t.Context(), e.Connect(), e.KillLeader, &out), "%s", &out)
 	exampletest.Lines(t, out.String(),
 		`The program works with 2 workers, timeout 1s\.`,
 		`CHANGED: the timeout is 2s`,
@@ -49,7 +49,7 @@ func TestDemo(t *testing.T) {
 
 func TestDemoOnOtherServers(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, parsed(t, "").run(t.Context(), testzk.Connect(), nil, &out), "%s", &out)
+	require.NoError(t, parsed(t, "-session 10s").run(t.Context(), testzk.Connect(), nil, &out), "%s", &out)
 	exampletest.Lines(t, out.String(), `their leader stays`, `valid settings all the time`)
 }
 
@@ -75,7 +75,7 @@ func TestSettingsMayComeAfterTheCacheIsReady(t *testing.T) {
 func TestInterruptEndsTheDemo(t *testing.T) {
 	for _, moment := range []string{"CHANGED", "DELETED"} {
 		exampletest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
-			return parsed(t, "").run(ctx, testzk.Connect(), nil, out)
+			return parsed(t, "-session 10s").run(ctx, testzk.Connect(), nil, out)
 		})
 	}
 }

@@ -75,10 +75,10 @@ func (s *settings) handle(e cache.Event) {
 		s.told(fmt.Sprint(e, ": not valid"), err)
 		return
 	}
+	s.told(fmt.Sprintf("%v: %v", e, v), nil)
 	if was := s.latest.Swap(&v); was == nil {
 		close(s.ready)
 	}
-	s.told(fmt.Sprintf("%v: %v", e, v), nil)
 }
 
 // read returns the settings that the cache has.

@@ -34,7 +34,7 @@ func TestDemo(t *testing.T) {
 	require.NoError(t, err)
 	defer e.Close()
 	var out bytes.Buffer
-	require.NoError(t, parsed(t, "").run(t.Context(), e.Connect(), e.KillLeader, &out), "%s", &out)
+	require.NoError(t, parsed(t, "-session 10s").run(t.Context(), e.Connect(), e.KillLeader, &out), "%s", &out)
 	exampletest.Lines(t, out.String(),
 		`3 instances, each a process of its own`,
 		`Process \d+ is instance 3\.`,
@@ -55,14 +55,14 @@ func TestDemo(t *testing.T) {
 
 func TestDemoOnOtherServers(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, parsed(t, "").run(t.Context(), testzk.Connect(), nil, &out), "%s", &out)
+	require.NoError(t, parsed(t, "-session 10s").run(t.Context(), testzk.Connect(), nil, &out), "%s", &out)
 	exampletest.Lines(t, out.String(), `their leader stays`, `No request was lost`)
 }
 
 func TestInterruptEndsTheDemo(t *testing.T) {
 	for _, moment := range []string{"is instance 2", "KILLED", "RESTARTED"} {
 		exampletest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
-			return parsed(t, "").run(ctx, testzk.Connect(), nil, out)
+			return parsed(t, "-session 10s").run(ctx, testzk.Connect(), nil, out)
 		})
 	}
 }
@@ -75,7 +75,8 @@ func TestInstanceThatDiesUnexpectedlyFailsTheDemo(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, process.Kill())
 	})
-	require.ErrorContains(t, parsed(t, "").run(t.Context(), testzk.Connect(), nil, out), "process 3 has ended")
+	err := parsed(t, "-session 10s").run(t.Context(), testzk.Connect(), nil, out)
+	require.ErrorContains(t, err, "process 3 has ended")
 }
 
 func TestLostRequestFailsTheDemo(t *testing.T) {

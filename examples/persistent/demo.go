@@ -69,7 +69,8 @@ func (d *demo) run(ctx context.Context) error {
 // mistake deletes the node. The server notices, and creates it again.
 func (d *demo) mistake(ctx context.Context, before *zk.Stat) (*zk.Stat, error) {
 	begun := time.Now()
-	if err := d.client.Delete(ctx, d.path, -1); err != nil {
+	err := d.client.Delete(ctx, d.path, -1)
+	if err != nil && framework.OutcomeOf(err) != framework.Unknown { // otherwise the node tells, below
 		return nil, err
 	}
 	d.report.Line("DELETED: an operator has deleted the node ...")

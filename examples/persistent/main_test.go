@@ -34,7 +34,7 @@ func TestDemo(t *testing.T) {
 	require.NoError(t, err)
 	defer e.Close()
 	var out bytes.Buffer
-	require.NoError(t, parsed(t, "").run(t.Context(), e.Connect(), e.KillLeader, &out), "%s", &out)
+	require.NoError(t, parsed(t, "-session 10s").run(t.Context(), e.Connect(), e.KillLeader, &out), "%s", &out)
 	lines := []string{
 		`Process \d+ is the server\.`,
 		`It is registered at /docent-examples/persistent-\w+, in session 0x`,
@@ -54,14 +54,14 @@ func TestDemo(t *testing.T) {
 
 func TestDemoOnOtherServers(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, parsed(t, "").run(t.Context(), testzk.Connect(), nil, &out), "%s", &out)
+	require.NoError(t, parsed(t, "-session 10s").run(t.Context(), testzk.Connect(), nil, &out), "%s", &out)
 	exampletest.Lines(t, out.String(), `their leader stays`, `The node was there while the server was`)
 }
 
 func TestInterruptEndsTheDemo(t *testing.T) {
 	for _, moment := range []string{"DELETED", "STOPPED"} {
 		exampletest.Interrupt(t, moment, func(ctx context.Context, out io.Writer) error {
-			return parsed(t, "").run(ctx, testzk.Connect(), nil, out)
+			return parsed(t, "-session 10s").run(ctx, testzk.Connect(), nil, out)
 		})
 	}
 }
@@ -74,7 +74,8 @@ func TestServerThatDiesFailsTheDemo(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, process.Kill())
 	})
-	require.ErrorContains(t, parsed(t, "").run(t.Context(), testzk.Connect(), nil, out), "process 1 has ended")
+	err := parsed(t, "-session 10s").run(t.Context(), testzk.Connect(), nil, out)
+	require.ErrorContains(t, err, "process 1 has ended")
 }
 
 func TestDemoHasALimit(t *testing.T) {

@@ -4,6 +4,7 @@ package ensemble
 
 import (
 	"context"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 func TestEnsemble(t *testing.T) {
 	realzk.Need(t)
-	e := Start(t, 3)
+	e := Start(t, 3, WithConfig("syncLimit", "60")) // no server is slow enough to be left
 	conn := client(t, e.Connect())
 	create(t, conn, "/data", "survives")
 
@@ -43,6 +44,10 @@ func TestEnsemble(t *testing.T) {
 		create(t, client(t, next.Addr()), "/later", "data")
 
 		require.NoError(t, old.Resume())
+		eventually(t, "the old leader follows", func() bool { // until then it takes itself for the leader
+			answer, err := old.Command(timeout(t), "srvr")
+			return err == nil && strings.Contains(answer, "Mode: follower")
+		})
 		require.NoError(t, e.WaitReady(timeout(t)))
 		require.Equal(t, "data", get(t, client(t, old.Addr()), "/later"))
 		require.NotSame(t, old, mustLead(t, e))

@@ -88,7 +88,7 @@ type Remote[Q, A any] struct {
 
 // NewRemote returns a Remote for what the parent serves at url. Errors begin with the name.
 func NewRemote[Q, A any](name, url string) Remote[Q, A] {
-	return Remote[Q, A]{name, url, &http.Client{Timeout: 20 * time.Second}}
+	return Remote[Q, A]{name, url, &http.Client{}}
 }
 
 // Do takes one step. The error matches fence.ErrStale if the token was refused.

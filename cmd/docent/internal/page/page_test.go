@@ -215,7 +215,7 @@ func TestProbes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, connected(t), func(s *Settings) { s.Token, s.Hosts = "secret", []string{"localhost"} })
 	assert.Equal(t, http.StatusOK, s.get("/healthz").Code)
-	assert.Equal(t, http.StatusOK, s.get("/readyz").Code)
+	testzk.Eventually(t, func() bool { return s.get("/readyz").Code == http.StatusOK }, "it is not ready")
 	away := newSite(t, testzk.Client(t, "127.0.0.1:1"), nil)
 	assert.Equal(t, http.StatusOK, away.get("/healthz").Code)
 	assert.Equal(t, http.StatusServiceUnavailable, away.get("/readyz").Code)
