@@ -121,10 +121,11 @@ func holdOnce(t *testing.T, s *semaphore.Semaphore) error {
 func FuzzData(f *testing.F) {
 	for _, data := range []string{
 		"", "1", "-9223372036854775808", "9223372036854775807", "\x7f\xff\xff\xff", "\xff\xff\xff\xff",
-		"\x00\x00\x00\x02", "\x00\x00\x00\x00", "\x7f\xff\xff\xff\xff\xff\xff\xff", `{}`, `null`, `[]`, `{"count":3}`, `{"count":3,"open":true}`,
-		`{"count":-3}`, `{"parties":1,"generation":0,"passed":[]}`, `{"parties":1,"generation":9223372036854775807}`,
-		`{"parties":1,"generation":-5,"passed":["",""]}`, `{"parties":1e9}`, `{"token":1}`, `{"token":9223372036854775807}`,
-		`{"token":5,"resigned":true}`, `{"token":-1}`, `{"token":"x"}`,
+		"\x00\x00\x00\x02", "\x00\x00\x00\x00", "\x7f\xff\xff\xff\xff\xff\xff\xff", `{}`, `null`, `[]`,
+		`{"count":3}`, `{"count":3,"open":true}`, `{"count":-3}`,
+		`{"parties":1,"generation":0,"passed":[]}`, `{"parties":1,"generation":9223372036854775807}`,
+		`{"parties":1,"generation":-5,"passed":["",""]}`, `{"parties":1e9}`, `{"token":1}`,
+		`{"token":9223372036854775807}`, `{"token":5,"resigned":true}`, `{"token":-1}`, `{"token":"x"}`,
 	} {
 		f.Add([]byte(data))
 	}
