@@ -99,9 +99,10 @@ valid holds, a token that does not grow, too many permits, an addition that is a
 differs from the servers, a node without an owner, a barrier that one too many passes. A run that finds one ends, and is
 not in the table. The last seven runs of ` + "`make swarm`" + ` that found one were those of the seeds 33128 and
 3003580 (a cache that followed nothing, and one that was not current before the next reconnect), 41707 and
-1200167 (an [assumption](adr/0102-unheard-timeouts.md) that the guarantees did not name, and a second way to break it), 175877 (a node without an owner behind the end of a counter), 670248 and 1395722
-(parties of a cyclic barrier, one that had given up and one that was counted twice, see the
-[track record](track-record.md)). The last run of ` + "`make siege`" + ` that found one was of 2026-11-29 (events of a
+1200167 (an [assumption](adr/0102-unheard-timeouts.md) that the guarantees did not name, and a second way to break
+it), 175877 (a node without an owner behind the end of a counter), 670248 and 1395722 (parties of a cyclic barrier,
+one that had given up and one that was counted twice, see the [track record](track-record.md)).
+The last run of ` + "`make siege`" + ` that found one was of 2026-11-29 (events of a
 persistent watch that was not set yet).
 
 ` + "`make siege`" + ` besieges real servers, of three and of five, with faults of servers, processes and links.
