@@ -40,7 +40,7 @@ func anywhere(t *testing.T, test func(t *testing.T, in place)) {
 			return new(net.Dialer).DialContext(ctx, network, server)
 		}
 		root := strings.ReplaceAll(testzk.Path(t), ",", "-") // a chroot must not contain a comma
-		test(t, place{testzk.Connect(), root, dial, 10 * time.Second, 10})
+		test(t, place{testzk.Connect(), root, dial, 20 * time.Second, 10})
 		return
 	}
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -49,9 +49,10 @@ func anywhere(t *testing.T, test func(t *testing.T, in place)) {
 }
 
 // client returns a new client that is connected.
-func (in place) client(t *testing.T) *framework.Client {
+func (in place) client(t *testing.T, opts ...framework.Option) *framework.Client {
 	t.Helper()
-	return testzk.Connected(t, in.connect, framework.WithDialer(in.dial), framework.WithSessionTimeout(in.timeout))
+	opts = append(opts, framework.WithDialer(in.dial), framework.WithSessionTimeout(in.timeout))
+	return testzk.Connected(t, in.connect, opts...)
 }
 
 // lock returns a mutex on a new client. All calls return the same lock.
@@ -65,6 +66,18 @@ func (in place) lockOn(t *testing.T, c *framework.Client) *mutex.Mutex {
 	mu, err := mutex.New(c, in.root+"/lock")
 	require.NoError(t, err)
 	return mu
+}
+
+// deadline returns a context with a deadline in d. pass lets it pass. On a server in real time it passes then, and
+// not earlier.
+func (in place) deadline(t *testing.T, d time.Duration) (ctx context.Context, pass func()) {
+	t.Helper()
+	if realzk.Wanted() != "" {
+		return testzk.Deadline(t.Context())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx, func() { <-ctx.Done() }
 }
 
 // within returns d, or more on a server in real time.

@@ -45,13 +45,13 @@ func init() {
 type p01Report struct {
 	Token  int64
 	Asleep time.Duration
-	Lost   string // the text of Err, empty if it is nil
+	Valid  int64  // when the last call began that found the hold valid, in nanoseconds
+	Lost   string // the text of Err
 	Told   bool   // Done was already closed
 	Guard  string // the error of Guard
 }
 
-// p01Child holds the lock and calls its methods in a loop, until it finds that the process was
-// paused.
+// p01Child holds the lock and calls its methods in a loop, until it finds that the hold is lost.
 func p01Child(servers, path string) error {
 	client, err := framework.New(servers, framework.WithSessionTimeout(p01Timeout))
 	if err != nil {
@@ -65,7 +65,7 @@ func p01Child(servers, path string) error {
 	if err != nil {
 		return err
 	}
-	last := time.Now() // before it reports that it may be paused
+	valid := time.Now() // before it reports that it may be paused
 	out := json.NewEncoder(os.Stdout)
 	if err := out.Encode(p01Report{Token: hold.Token()}); err != nil {
 		return err
@@ -74,16 +74,14 @@ func p01Child(servers, path string) error {
 		now := time.Now()
 		told := p01IsClosed(hold.Done())
 		lost := hold.Err()
-		// The pause ended before this call or before the next one. Both are the first call after
-		// it.
-		asleep := now.Sub(last)
-		if last = now; asleep < p01Timeout && lost == nil {
+		if lost == nil {
+			valid = now
 			continue
 		}
+		asleep := time.Since(valid)
 		_, err := hold.Guard(context.Background(), framework.CreateOp("/guarded", nil))
-		asleep = max(asleep, time.Since(now))
-		return out.Encode(p01Report{Token: hold.Token(), Asleep: asleep, Lost: p01Text(lost), Told: told,
-			Guard: p01Text(err)})
+		return out.Encode(p01Report{Token: hold.Token(), Asleep: asleep, Valid: valid.UnixNano(), Lost: p01Text(lost),
+			Told: told, Guard: p01Text(err)})
 	}
 }
 
@@ -118,9 +116,11 @@ func TestP01_FirstQuestionOfAStoppedProcessSaysLost(t *testing.T) {
 		next := p01Hold(t, testzk.Connected(t, testzk.Connect()), path)
 		require.Greater(t, next.Token(), held.Token)
 		time.Sleep(time.Until(stopped.Add(3 * p01Timeout)))
+		resumed := time.Now()
 		require.NoError(t, process.Signal(syscall.SIGCONT))
 
 		answer := p01Next(t, reports)
+		require.Less(t, answer.Valid, resumed.UnixNano(), "a call after the pause has found the hold valid")
 		require.Contains(t, answer.Lost, framework.ErrSessionLost.Error(), "the first answer after the pause")
 		require.Contains(t, answer.Guard, framework.ErrSessionLost.Error())
 		require.NoError(t, next.Err())

@@ -131,7 +131,7 @@ func TestP02_GuardWritesNothingOnceTheNodeIsDeleted(t *testing.T) {
 func TestP02_HolderThatWasPausedIsRefused(t *testing.T) {
 	t.Parallel()
 	p, path := testzk.Proxy(t), testzk.Path(t)
-	paused := testzk.Connected(t, p.Addr())
+	paused := testzk.Connected(t, p.Addr(), testzk.Mortal())
 	mu, err := mutex.New(paused, path)
 	require.NoError(t, err)
 	first, err := mu.Acquire(testzk.Context(t))

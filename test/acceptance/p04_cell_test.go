@@ -35,6 +35,7 @@ type p04Cell struct {
 	queue   *mutex.Mutex  // of the other client
 	holder  *recipes.Hold // of the other client; nil if the client under test holds
 	fault   *fault.Rule
+	entered *fault.Rule // has been hit once the client has sent a node for the queue; nil unless the step leaves
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the client's call has returned
@@ -83,6 +84,9 @@ func (c *p04Cell) open(ctx context.Context) (err error) {
 	if c.sought {
 		c.proxy.On(fault.Match{Op: fault.OpCreate, Path: c.path}, fault.DropAfter())
 	}
+	if c.leaves {
+		c.entered = c.proxy.On(fault.Match{Op: fault.OpCreate, Path: c.path + "/*-lock-"}, fault.Pass())
+	}
 	c.fault = c.proxy.On(fault.Match{Op: c.op, Path: c.path + c.p04Step.path}, c.action())
 	c.down.Store(true) // the present connection stays open
 	return nil
@@ -126,7 +130,8 @@ func (c *p04Cell) acquire(ctx context.Context) {
 		for {
 			c.hold, c.err = c.call(ctx, mu)
 			// The call is repeated if its deadline ended before a request was sent.
-			if c.within == 0 || c.leaves || c.fault.Hits() > 0 || ctx.Err() != nil {
+			sent := c.fault.Hits() > 0 || c.leaves && c.entered.Hits() > 0
+			if c.within == 0 || sent || ctx.Err() != nil {
 				return
 			}
 		}
@@ -149,12 +154,13 @@ func (c *p04Cell) call(ctx context.Context, mu *mutex.Mutex) (*recipes.Hold, err
 // strike waits until the fault has had its effect.
 func (c *p04Cell) strike(ctx context.Context) error {
 	if c.cancels && c.leaves {
-		if err := c.inQueue(ctx, 2); err != nil {
+		queued := func(ctx context.Context) error { return c.inQueue(ctx, 2) }
+		if err := c.inSession(ctx, queued); err != nil {
 			return err
 		}
 		c.cancel()
 	}
-	if err := c.struck(ctx); err != nil {
+	if err := c.inSession(ctx, c.fault.Wait); err != nil {
 		return err
 	}
 	if c.cancels {
@@ -175,21 +181,18 @@ func (c *p04Cell) strike(ctx context.Context) error {
 	}
 }
 
-// struck waits for the fault. A step that follows a lost reply does not occur once the session has
-// ended.
-func (c *p04Cell) struck(ctx context.Context) error {
+// inSession waits for what does not occur once the session has ended, because the network is down.
+func (c *p04Cell) inSession(ctx context.Context, wait func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if c.sought {
-		go func() {
-			select {
-			case <-c.session.Done():
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
-	err := c.fault.Wait(ctx)
+	go func() {
+		select {
+		case <-c.session.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := wait(ctx)
 	if err != nil && c.session.Err() != nil {
 		return errP04Missed
 	}

@@ -111,18 +111,26 @@ func TestP16_DeadlineIsForAllLocksTogether(t *testing.T) {
 	for way, multi := range p16Ways {
 		t.Run(way, func(t *testing.T) {
 			anywhere(t, func(t *testing.T, in place) {
-				ours, theirs := in.client(t), in.client(t)
+				opts, waits := testzk.Waiting(t)
+				ours, theirs := in.client(t, opts...), in.client(t)
 				var paths []string
 				var busy []*recipes.Hold
 				for i := range 5 {
 					paths = append(paths, fmt.Sprintf("%s/%d", in.root, i))
 					busy = append(busy, p16Acquire(t, p16Mutex(t, theirs, paths[i])))
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				start := time.Now()
-				_, err := multi(t, ours, paths).Acquire(ctx)
-				require.Less(t, time.Since(start), in.within(1100*time.Millisecond))
+				lock, result := multi(t, ours, paths), make(chan error, 1)
+				ctx, pass := in.deadline(t, time.Second)
+				go func() {
+					_, err := lock.Acquire(ctx)
+					result <- err
+				}()
+				waits()
+				require.Empty(t, result)
+				pass()
+				passed := time.Now()
+				err := <-result
+				require.Less(t, time.Second+time.Since(passed), in.within(1100*time.Millisecond))
 				require.ErrorIs(t, err, recipes.ErrNotAcquired)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				for i, path := range paths {

@@ -163,20 +163,25 @@ func (tr *trial) setAll(data string) {
 }
 
 // nodes returns the nodes that a worker keeps, by kind.
-func (tr *trial) nodes(n int) map[string]nodeOnServer {
+func (tr *trial) nodes(n int) map[string]nodeOnServer { return tr.atLeast(n, 0) }
+
+// atLeast waits until a worker keeps so many nodes, and returns them.
+func (tr *trial) atLeast(n, count int) map[string]nodeOnServer {
 	kept, by := map[string]nodeOnServer{}, map[string]nodeOnServer{}
 	testzk.Eventually(tr.t, func() bool {
 		clear(kept)
-		return readTree(tr.followers.observer, keptPath, kept) == nil &&
-			readTree(tr.followers.observer, groupPath, kept) == nil
-	}, "the nodes cannot be read")
-	for node, found := range kept {
-		for _, kind := range keptKinds {
-			if isKept(node, kind, tr.workers[n].Name) {
-				by[kind] = found
+		clear(by)
+		err1 := readTree(tr.followers.observer, keptPath, kept)
+		err2 := readTree(tr.followers.observer, groupPath, kept)
+		for node, found := range kept {
+			for _, kind := range keptKinds {
+				if isKept(node, kind, tr.workers[n].Name) {
+					by[kind] = found
+				}
 			}
 		}
-	}
+		return err1 == nil && err2 == nil && len(by) >= count
+	}, "the nodes of worker %d cannot be read, or there are not %d of them", n, count)
 	return by
 }
 
@@ -187,7 +192,11 @@ func (tr *trial) step(name string, fault func() (possible []time.Time)) {
 	tr.record.note("%s", name)
 	var before []map[string]nodeOnServer
 	for n := range tr.workers {
-		before = append(before, tr.nodes(n))
+		all := len(keptKinds) // for a moment they are not there if a busy machine has just lost a session
+		if tr.workers[n].keepsNone {
+			all = 0
+		}
+		before = append(before, tr.atLeast(n, all))
 	}
 	for _, w := range tr.workers {
 		w.forgetStates()

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -93,10 +94,16 @@ func TestRoundEndsWhenItsCandidatesAreElectedOnceMore(t *testing.T) {
 	resign := elect(t, other)
 	for _, order := range []string{orderCancel, orderDrain} {
 		t.Run(order, func(t *testing.T) {
-			reports := make(chan turn, 10)
-			w := &worker{
-				client: testzk.Connected(t, server.Addr()), report: func(r turn) { reports <- r }, random: randomOf(1),
+			var mu sync.Mutex
+			var kinds []string
+			report := func(r turn) {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Kind != kindAdd {
+					kinds = append(kinds, r.Kind)
+				}
 			}
+			w := &worker{client: testzk.Connected(t, server.Addr()), report: report, random: randomOf(1)}
 			b := startRound(testzk.Context(t), w, nil, "/counter")
 			testzk.Eventually(t, func() bool {
 				return len(candidates(t, other, siegeElection)) == 2 && len(candidates(t, other, siegeLatch)) == 2
@@ -112,12 +119,8 @@ func TestRoundEndsWhenItsCandidatesAreElectedOnceMore(t *testing.T) {
 				resign()
 			}
 			<-finished
-			var kinds []string
-			for close(reports); len(reports) > 0; {
-				if r := <-reports; r.Kind != kindAdd {
-					kinds = append(kinds, r.Kind)
-				}
-			}
+			mu.Lock()
+			defer mu.Unlock()
 			if order == orderDrain {
 				require.ElementsMatch(t, []string{kindTerm, kindLatch}, kinds)
 			} else {

@@ -180,7 +180,7 @@ func contend(ctx context.Context, w *worker) error {
 	}
 	for ctx.Err() == nil {
 		hold, err := mu.Acquire(ctx)
-		if errors.Is(err, framework.ErrNotConnected) {
+		if framework.IsTransient(err) || errors.Is(err, framework.ErrNotConnected) {
 			continue // the caller's decision after the retry policy gave up: go on
 		}
 		if err != nil {

@@ -141,7 +141,7 @@ func driverCut(d *driver) {
 
 // A restarted server keeps sessions.
 func driverRestart(d *driver) {
-	c := d.proxied()
+	c := d.connect(d.control.proxy.Addr(), longSession)
 	session := c.SessionID()
 	c.create("/restarted", "0", zk.FlagEphemeral)
 	_, _, watch, err := c.GetW("/restarted")

@@ -33,6 +33,7 @@ func TestDriver(t *testing.T) {
 const (
 	driverSession = 20 * time.Second
 	shortSession  = 4 * time.Second
+	longSession   = time.Minute // longer than a restart of the server
 )
 
 var open = zk.WorldACL(zk.PermAll)

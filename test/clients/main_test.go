@@ -3,7 +3,7 @@ package clients
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/docent-zk/docent/internal/testzk"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testzk.Exit(m.Run()) }

@@ -85,13 +85,14 @@ func restartKeepsSessionsWithoutWatches(s *script) {
 
 func restartGivesSessionsTheirTimeAnew(s *script) {
 	a := s.open("a")
-	a.hello(newSession(keptTimeout))
+	a.hello(newSession(endsAfter))
 	a.do(rawzk.Create(s.path("x"), nil, rawzk.Open(), rawzk.Ephemeral))
 	s.stop()
 	a.end()
-	time.Sleep(keptTimeout * 3 / 4) // must not count
+	time.Sleep(endsAfter * 3 / 4) // must not count
 	from := time.Now()
 	s.start()
-	to := time.Now()
-	s.logf("the session ended %s", lasted(keptTimeout, from, to, s.awaitDeletion(s.path("x"))))
+	to, delay := time.Now(), s.delay()
+	end := s.awaitDeletion(s.path("x"))
+	s.logf("the session ended %s", lasted(endsAfter, from, to, end, delay()))
 }

@@ -91,8 +91,9 @@ func (s *script) closeBehind(open *session) {
 
 // hidden returns a connected client whose lines are not kept.
 func (s *script) hidden() *client {
-	c := s.connect("hidden")
+	c := s.open("hidden")
 	c.hidden = true
+	c.hello(newSession(time.Minute))
 	return c
 }
 

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,7 +15,7 @@ import (
 )
 
 const (
-	short = 8 * time.Second // session timeout of peers that are killed
+	short = 8 * time.Second // session timeout of peers that are killed, if no other waits for its end
 	// Peers that keep their sessions while the server restarts use this session timeout. A restart
 	// takes 20 s on a slow machine.
 	long = time.Minute
@@ -85,8 +86,8 @@ func (f *fleet) survive(t *testing.T, killed, survivor speaker, kinds []kind) {
 		return begin(killed)
 	}
 	workers := begin(survivor)
-	join(short)
-	f.goOn(t, resources, workers, killed.language, survivor.language)
+	victims := join(calm)
+	f.goOn(t, resources, slices.Concat(workers, victims), killed.language, survivor.language)
 	f.peers[killed.language].kill()
 	f.goOn(t, resources, workers, survivor.language)
 	workers = append(workers, join(long)...)
@@ -99,7 +100,7 @@ func (f *fleet) survive(t *testing.T, killed, survivor speaker, kinds []kind) {
 	// several session timeouts.
 	f.observer = testzk.ObserverOf(t, f.ensemble.Connect())
 	enough.Store(true)
-	f.finish(t, workers)
+	f.finish(t, workers, resources...)
 	for i, name := range resources {
 		f.resources.inspect(name, func(r *resource) { require.Empty(t, r.overlaps) })
 		if !isOf("kazoo", killed, survivor) {

@@ -191,9 +191,19 @@ func (r *rounds) hire(language string, members int) *crew {
 
 // replace kills a process, and starts another one.
 func (r *rounds) replace(i int) {
+	r.fell(i)
+	r.succeed(i)
+}
+
+// fell kills a process.
+func (r *rounds) fell(i int) {
 	r.deaths++
+	r.crews[i].kill()
+}
+
+// succeed starts another process for one that was killed.
+func (r *rounds) succeed(i int) {
 	old := r.crews[i]
-	old.kill()
 	r.crews[i] = r.hire(old.language, len(old.members))
 }
 
@@ -242,7 +252,7 @@ func (r *rounds) round(number int) {
 	}
 	replaced := r.crews[victim].members
 	if what == whileWaiting {
-		r.replace(victim)
+		r.fell(victim)
 	}
 	slow.tell("enter", path, len(members)+1)
 	present := append(members, slow)
@@ -252,7 +262,10 @@ func (r *rounds) round(number int) {
 	for _, m := range present {
 		require.Equal(r.t, "inside", m.answer(), "round %d: %s", number, m.name)
 	}
-	if what == inside {
+	switch what {
+	case whileWaiting: // the start would take longer than the nodes of those that were killed are there
+		r.succeed(victim)
+	case inside:
 		present = r.after(present, replaced)
 		r.replace(victim)
 	}

@@ -55,7 +55,7 @@ func testHandOvers(t *testing.T, f *fleet) {
 			t.Parallel()
 			path := newPath(t)
 			used := strings.TrimPrefix(path, "/")
-			f.resources.open(used, func(r *resource) bool { return r.handOver >= test.goal && r.total() >= 200 })
+			f.resources.open(used, func(r *resource) bool { return r.handOver >= test.goal && r.total() >= fewest })
 			f.work(t, test.members, path, used)
 			f.resources.inspect(used, func(r *resource) {
 				require.Empty(t, r.overlaps)
@@ -80,19 +80,30 @@ func (f *fleet) work(t *testing.T, members []member, path, used string) {
 	for i, worker := range all {
 		worker.tell("work", worker.lock, used, members[i].role)
 	}
-	f.finish(t, all)
+	f.finish(t, all, used)
 }
 
-// finish waits until all workers have ended.
-func (f *fleet) finish(t *testing.T, all []contender) {
+// finish waits until all workers have ended. It gives up if a resource that has not had enough is no longer
+// handed over.
+func (f *fleet) finish(t *testing.T, all []contender, resources ...string) {
 	t.Helper()
-	end := time.Now().Add(3 * patience)
+	end, seen := time.Now().Add(3*patience), 0
 	for len(all) > 0 {
+		done := 0
+		for _, name := range resources {
+			f.resources.inspect(name, func(r *resource) { done += r.handOver + min(r.total(), fewest) })
+		}
+		if done > seen {
+			end, seen = time.Now().Add(3*patience), done
+		}
 		require.True(t, time.Now().Before(end), "%d workers do not end", len(all))
 		all = slices.DeleteFunc(all, contender.hasWorked)
 		time.Sleep(10 * time.Millisecond)
 	}
 }
+
+// fewest is how often a resource is used at least.
+const fewest = 200
 
 // hasWorked reports whether a worker has ended. It fails the test if the worker ended with an
 // error.

@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
@@ -18,5 +16,5 @@ func TestMain(m *testing.M) {
 		return
 	}
 	testzk.Widen()
-	goleak.VerifyTestMain(m)
+	testzk.Exit(m.Run())
 }

@@ -268,7 +268,7 @@ type portProcess struct {
 
 func startPort(t *testing.T, language string, command []string) *portProcess {
 	t.Helper()
-	cmd := exec.CommandContext(testzk.Context(t), command[0], command[1:]...)
+	cmd := exec.Command(command[0], command[1:]...)
 	p := &portProcess{done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &p.stdout, &p.stderr, 5*time.Second
 	require.NoError(t, cmd.Start())
@@ -296,7 +296,7 @@ func (p *portProcess) ended() bool {
 // finish waits until the process ends without an error, and returns the number in its output.
 func (p *portProcess) finish(t *testing.T, pattern string) int {
 	t.Helper()
-	<-p.done // closed at the latest when its context ends
+	within(t, p.done, "%s does not end", p.name)
 	require.NoError(t, p.err, "%s: %s%s", p.name, &p.stdout, &p.stderr)
 	groups := regexp.MustCompile("^" + p.name + " " + pattern + "\n$").FindStringSubmatch(p.stdout.String())
 	require.NotNil(t, groups, "%s says %q", p.name, &p.stdout)

@@ -9,6 +9,7 @@ import org.apache.curator.retry.RetryNTimes;
 public final class Script {
     private static final int SESSION_MS = 20_000;
     private static final int SHORT_SESSION_MS = 4_000;
+    private static final int LONG_SESSION_MS = 60_000;
     private static final List<CuratorFramework> clients = new ArrayList<>();
     private static String direct;
     private static String proxied;
@@ -93,6 +94,11 @@ public final class Script {
     /** Returns such a client, with a short session timeout. */
     static CuratorFramework shortLivedClient() throws Exception {
         return start(builder(proxied).sessionTimeoutMs(SHORT_SESSION_MS).build());
+    }
+
+    /** Returns such a client, with a session timeout that is longer than a restart of the server. */
+    static CuratorFramework longLivedClient() throws Exception {
+        return start(builder(proxied).sessionTimeoutMs(LONG_SESSION_MS).build());
     }
 
     /** Returns a client with a chroot. */

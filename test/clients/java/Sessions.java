@@ -103,7 +103,7 @@ final class Sessions {
 
     /** A restarted server keeps sessions, so a lock stays held. */
     static void restart() throws Exception {
-        CuratorFramework client = Script.proxiedClient();
+        CuratorFramework client = Script.longLivedClient();
         BlockingQueue<ConnectionState> states = states(client);
         long session = raw(client).getSessionId();
         InterProcessMutex mutex = new InterProcessMutex(client, "/restart-lock");

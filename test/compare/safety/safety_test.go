@@ -1,12 +1,16 @@
 package safety
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/fence"
 	"github.com/docent-zk/docent/test/compare/peer"
+	"github.com/docent-zk/docent/test/compare/worker"
 )
 
 func TestUpdateIsLostWhenItWasNotRead(t *testing.T) {
@@ -61,6 +65,16 @@ func TestRowThatContradictsTheoryIsAnError(t *testing.T) {
 	require.Len(t, Check(Row{Kind: "setnx-expire", Fault: KillAcquire, Plain: &none}), 1, "it has to be stuck")
 	require.Empty(t, Check(Row{Kind: "setnx-expire", Fault: KillAcquire, Plain: &none, Stuck: true}))
 	require.Empty(t, Check(Row{Kind: "docent", Fault: PauseLate, Reason: "not run"}))
+}
+
+func TestSceneIsRunAgainOnlyIfAProgramFailedOrWasLate(t *testing.T) {
+	for _, err := range []error{worker.ErrFailed, context.DeadlineExceeded} {
+		require.ErrorIs(t, late(fmt.Errorf("docent: %w", err)), errLate)
+		require.ErrorIs(t, late(err), err)
+	}
+	for _, err := range []error{nil, context.Canceled, errors.New("docent has ended")} {
+		require.Equal(t, err, late(err))
+	}
 }
 
 // No lock of docent on ZooKeeper may lose an update with the token or a guard, under any fault.

@@ -42,8 +42,16 @@ const (
 	starting = 2 * time.Minute
 )
 
-// errLate means that so much time has passed that the lease may be over before the fault.
-var errLate = errors.New("the machine was too slow: the lease was nearly over before the fault")
+// errLate means that so much time has passed that the fault may not have its effect.
+var errLate = errors.New("the machine was too slow")
+
+// late joins errLate to the error of a program that did not do what it was told, or not in time.
+func late(err error) error {
+	if errors.Is(err, worker.ErrFailed) || errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(errLate, err)
+	}
+	return err
+}
 
 // program is a worker with what it has read.
 type program struct {
@@ -114,16 +122,16 @@ func (s *scene) begin(ctx context.Context) (err error) {
 func (s *scene) program(ctx context.Context, ahead time.Duration) (*program, error) {
 	w, err := s.launcher.Start(ctx, s.kind, s.service, worker.Options{Lock: s.lock, Ahead: ahead})
 	if err != nil {
-		return nil, err
+		return nil, late(err)
 	}
 	p := &program{Worker: w}
 	if _, err := p.Ask(ctx, "acquire", "held"); err != nil {
 		p.Close()
-		return nil, err
+		return nil, late(err)
 	}
 	if _, err := p.Ask(ctx, "release", "released"); err != nil {
 		p.Close()
-		return nil, err
+		return nil, late(err)
 	}
 	return p, nil
 }
@@ -142,15 +150,15 @@ func (s *scene) hold(ctx context.Context) error {
 		return err
 	}
 	if err := s.acquired(ctx, s.holder); err != nil {
-		return err
+		return late(err)
 	}
 	s.since = time.Now()
 	if s.fault == PauseLate {
 		words, err := s.holder.Ask(ctx, "look", "valid", "lost", "unknown")
 		if err == nil && words[0] == string(peer.Lost) {
-			err = errLate
+			err = fmt.Errorf("%w: the lease was over before the fault", errLate)
 		}
-		return err
+		return late(err)
 	}
 	return nil
 }
@@ -194,7 +202,7 @@ func (s *scene) acquired(ctx context.Context, p *program) error {
 // strike has the fault of a program happen. Those of the service happen elsewhere.
 func (s *scene) strike(ctx context.Context) (err error) {
 	if s.since != (time.Time{}) && time.Since(s.since) > worker.Lease/2 {
-		return errLate
+		return fmt.Errorf("%w: the lease was nearly over before the fault", errLate)
 	}
 	s.struck = time.Now()
 	switch s.fault {
@@ -281,6 +289,8 @@ func (s *scene) observe(ctx context.Context) error {
 		return s.both(ctx)
 	} else if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, worker.ErrFailed) {
 		return err
+	} else if Theory(s.kind, s.fault).Plain == Must {
+		return fmt.Errorf("%w: the other program does not have the lock in time: %w", errLate, err)
 	}
 	s.heal()
 	if !s.holder.Dead() {

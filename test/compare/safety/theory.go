@@ -77,7 +77,10 @@ var (
 )
 
 // Check returns how a row contradicts theory.
-func Check(row Row) (errs []error) {
+func Check(row Row) []error { return append(contradicts(row, Never), contradicts(row, Must)...) }
+
+// contradicts returns how a row contradicts one verdict of theory.
+func contradicts(row Row, verdict Verdict) (errs []error) {
 	k, ok := peer.Find(row.Kind)
 	if !ok || row.Reason != "" {
 		return nil
@@ -93,7 +96,7 @@ func Check(row Row) (errs []error) {
 		verdict Verdict
 	}{{"lost without a token", row.Plain, e.Plain}, {"lost with the token", row.Token, e.Token},
 		{"lost in the service", row.Guard, e.Guard}, {"stuck", &stuck, e.Stuck}} {
-		if c.got != nil && (c.verdict == Never && *c.got > 0 || c.verdict == Must && *c.got == 0) {
+		if c.got != nil && c.verdict == verdict && (*c.got > 0) == (verdict == Never) {
 			errs = append(errs, fmt.Errorf("%s, %s: %s: %d, theory says %v", row.Kind, row.Fault, c.what, *c.got,
 				c.verdict))
 		}
