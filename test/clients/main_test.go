@@ -3,7 +3,7 @@ package clients
 import (
 	"testing"
 
-	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/internal/leaks"
 )
 
-func TestMain(m *testing.M) { testzk.Exit(m.Run()) }
+func TestMain(m *testing.M) { leaks.Main(m) }

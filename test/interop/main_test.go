@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/internal/testzk"
 )
 
@@ -16,5 +17,5 @@ func TestMain(m *testing.M) {
 		return
 	}
 	testzk.Widen()
-	testzk.Exit(m.Run())
+	leaks.Main(m)
 }
