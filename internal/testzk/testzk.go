@@ -39,9 +39,10 @@ import (
 // busy machine stands still.
 const SessionTimeout = 4 * time.Second
 
-// longTimeout is the session timeout of clients in real time, the longest that servers grant. A machine
-// that stands still for some seconds neither expires their sessions nor ends their connections.
-const longTimeout = 15 * SessionTimeout
+// longTimeout is the session timeout of clients in real time. A machine that stands still for some
+// seconds neither expires their sessions nor ends their connections. It is shorter than Patience, so
+// that tests see the end of a session that is not closed.
+const longTimeout = 10 * SessionTimeout
 
 // shortTimeout is the session timeout of clients in real time with sessions that must expire by
 // silence. It is the shortest that a busy machine keeps.
@@ -76,12 +77,6 @@ func Main(m *testing.M) {
 	stop()
 	leaks.Exit(code)
 }
-
-// Exit is leaks.Exit.
-func Exit(code int) { leaks.Exit(code) }
-
-// Leaks is leaks.Find.
-func Leaks() error { return leaks.Find() }
 
 // Widen allows more parallel tests than there are processors, because tests wait more than they
 // compute. A number on the command line has priority.
@@ -136,16 +131,20 @@ func startLagging() (stop func(), err error) {
 	return srv.Close, nil
 }
 
-// settings returns the options that match the settings of package ensemble for real servers.
+// settings returns the options that match the settings of package ensemble for real servers, and those of startReal.
 func settings() []zktest.Option {
-	return []zktest.Option{zktest.WithTick(tick), zktest.WithSessionTimeouts(2*tick, time.Minute)}
+	return []zktest.Option{
+		zktest.WithTick(tick), zktest.WithSessionTimeouts(2*tick, time.Minute),
+		zktest.WithConfig(reapSetting, millis(Seldom)),
+	}
 }
 
 func startReal(servers int) (stop func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	// A follower may be silent for 12 s on a busy machine.
-	e, err := ensemble.New(ctx, servers, ensemble.WithTick(tick), ensemble.WithConfig("syncLimit", "60"))
+	// A follower may be silent for 12 s on a busy machine. No test needs the servers to delete its containers.
+	e, err := ensemble.New(ctx, servers, ensemble.WithTick(tick), ensemble.WithConfig("syncLimit", "60"),
+		ensemble.WithProperty(reapSetting, millis(Seldom)))
 	if err != nil {
 		return nil, err
 	}

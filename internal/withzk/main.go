@@ -42,8 +42,10 @@ func run(args []string) (code int, err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A follower may be silent for 12 s on a busy machine.
-	e, err := ensemble.New(ctx, servers, ensemble.WithTick(tick), ensemble.WithConfig("syncLimit", "60"))
+	// As package testzk has it: a follower may be silent for 12 s on a busy machine, and the servers look for empty
+	// containers each hour.
+	e, err := ensemble.New(ctx, servers, ensemble.WithTick(tick), ensemble.WithConfig("syncLimit", "60"),
+		ensemble.WithProperty("znode.container.checkIntervalMs", "3600000"))
 	if err != nil {
 		return 0, err
 	}

@@ -127,7 +127,7 @@ func TestObserveThroughAnOutageOnServers(t *testing.T) {
 	server := testzk.Own(t, testzk.Seldom)
 	c, path := testzk.Connected(t, server.Connect()), testzk.Path(t)
 	n := newCount(t, c, path, 1)
-	ctx, cancel := context.WithCancel(testzk.Context(t))
+	ctx, cancel := context.WithCancel(t.Context())
 	seen := make(chan int32)
 	go func() {
 		defer close(seen)
@@ -137,18 +137,26 @@ func TestObserveThroughAnOutageOnServers(t *testing.T) {
 			}
 		}
 	}()
-	require.Equal(t, int32(1), <-seen)
+	sees := func(want int32) {
+		select {
+		case now := <-seen:
+			require.Equal(t, want, now)
+		case <-testzk.Context(t).Done():
+			require.FailNow(t, "a number is not seen", "%d", want)
+		}
+	}
+	sees(1)
 	for next := int32(2); next < 5; next++ {
 		server.Kill(t)
 		server.Start(t)
-		for {
-			err := n.Set(ctx, next)
+		for bounded := testzk.Context(t); ; {
+			err := n.Set(bounded, next)
 			if err == nil {
 				break
 			}
 			require.True(t, framework.IsTransient(err), "%v", err)
 		}
-		require.Equal(t, next, <-seen)
+		sees(next)
 	}
 	cancel()
 	for range seen {

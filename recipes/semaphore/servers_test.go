@@ -1,6 +1,7 @@
 package semaphore_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,7 +31,8 @@ func TestPermitsAreAcquiredAgainAfterAllServersWereDown(t *testing.T) {
 				all = append(all, newSemaphore(t, c, "/sem", 2, semaphore.WithSlots()))
 			}
 			holds := []*recipes.Hold{acquire(t, all[0], 1), acquire(t, all[1], 1)}
-			waiters := []*testlock.Attempt{start(t, all[2], 1), start(t, all[3], 2)}
+			long := context.Background() // the servers may take their time
+			waiters := []*testlock.Attempt{startUnder(t, long, all[2], 1), startUnder(t, long, all[3], 2)}
 			crowd(t, all[0], 2, 2)
 			own.Kill(t)
 			for _, h := range holds {
