@@ -21,12 +21,17 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/docent-zk/docent/contrib/etcdlock"
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/internal/port"
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
-const ttl = 6 * time.Second
+// ttl is the time to live of most clients: so long that a busy machine does not lose a hold.
+const ttl = 20 * time.Second
+
+// short is the time to live where a test waits for its end.
+const short = 6 * time.Second
 
 // patience is how long tests wait for what has to come. It only matters when a test fails.
 const patience = time.Minute
@@ -35,6 +40,7 @@ const patience = time.Minute
 var etcd *server
 
 func TestMain(m *testing.M) {
+	testzk.Widen()
 	dir, err := os.MkdirTemp("", "etcdlock-")
 	code := 1
 	if err == nil {
@@ -64,7 +70,7 @@ func runIn(dir string, m *testing.M) (code int, err error) {
 		return code, nil
 	}
 	http.DefaultClient.CloseIdleConnections()
-	return 0, testzk.Leaks()
+	return 0, leaks.Find()
 }
 
 // server is a process of etcd.

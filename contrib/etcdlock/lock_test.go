@@ -219,6 +219,7 @@ func TestCloseFreesTheLocks(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForServers(t *testing.T) {
+	t.Parallel()
 	cable := newCable(t, etcd.addr)
 	c := newClient(t, connect(t, cable.addr))
 	hold := acquire(t, newLock(t, c, t.Name()))

@@ -58,6 +58,7 @@ func connectAsApp(t *testing.T, opts ...grpc.DialOption) *clientv3.Client {
 
 // The first lock of a client is one that its user may not use. The lease of the next one is renewed nevertheless.
 func TestRightsOfTheFirstLock(t *testing.T) {
+	t.Parallel()
 	c := newClient(t, connectAsApp(t))
 	_, err := newLock(t, c, "other/lock").TryAcquire(bounded(t))
 	require.ErrorContains(t, err, "permission denied")
@@ -73,11 +74,10 @@ func TestRightsOfTheFirstLock(t *testing.T) {
 // the grant.
 func TestLeaseWithoutAKeyIsNotRenewed(t *testing.T) {
 	t.Parallel()
-	const ttl = 12 * time.Second
 	var renewals atomic.Int32
 	c := newClient(t, connectAsApp(t, keepAlives(func(time.Time, *etcdserverpb.LeaseKeepAliveResponse) {
 		renewals.Add(1)
-	})), etcdlock.WithTTL(ttl))
+	})))
 	begun := time.Now()
 	_, err := newLock(t, c, "other/lock").TryAcquire(bounded(t))
 	require.ErrorContains(t, err, "permission denied")
@@ -129,6 +129,7 @@ func TestKeyThatTakesTheLastSpaceIsDeleted(t *testing.T) {
 
 // A learner refuses requests that the other servers answer.
 func TestLearnerAmongTheServers(t *testing.T) {
+	t.Parallel()
 	all, err := newCluster(t.TempDir(), 2)
 	require.NoError(t, err)
 	first, learner := all[0], all[1]
@@ -171,8 +172,10 @@ func TestWaiterWhoseClientOfEtcdIsClosed(t *testing.T) {
 // An operator writes the key of a holder, which takes it from its lease. The hold ends, and the key is
 // deleted.
 func TestKeyThatIsWritten(t *testing.T) {
+	t.Parallel()
 	admin := connect(t, etcd.addr)
-	hold := acquire(t, newLock(t, newClient(t, connect(t, etcd.addr)), t.Name()))
+	c := newClient(t, connect(t, etcd.addr), etcdlock.WithTTL(12*time.Second)) // the key is read again after two
+	hold := acquire(t, newLock(t, c, t.Name()))
 	_, err := admin.Put(bounded(t), keys(t, admin, t.Name())[0], "note")
 	require.NoError(t, err)
 	<-hold.Done()
@@ -191,21 +194,24 @@ func TestCloseWithAKeyThatIsWritten(t *testing.T) {
 	require.Empty(t, keys(t, admin, t.Name()))
 }
 
-// former is the first attempt of an acquire. The answers to its creates are lost, and its lease counts
-// as lost with the next renewal, although the servers have it.
+// formerTTL is the time to live of the clients below.
+const formerTTL = 12 * time.Second
+
+// former is the first attempt of an acquire. The answers to its creates are lost. A lease without a key is not
+// renewed, so its deadline passes. The servers have it for longer, because former renews it.
 type former struct {
+	etcd      *clientv3.Client
 	lease     atomic.Int64
 	deletable atomic.Bool // whether deletions are sent
 	created   func()
 	met       func() // called when another attempt has got an answer to its create
 }
 
-func (f *former) options() []grpc.DialOption {
-	return []grpc.DialOption{unary(f.pass), keepAlives(func(_ time.Time, a *etcdserverpb.LeaseKeepAliveResponse) {
-		if a.ID == f.lease.Load() {
-			a.TTL = 0
-		}
-	})}
+// lock returns a lock of a client whose first attempt this is.
+func (f *former) lock(t *testing.T) *etcdlock.Lock {
+	t.Helper()
+	c := newClient(t, connect(t, etcd.addr, unary(f.pass)), etcdlock.WithTTL(formerTTL))
+	return newLock(t, c, t.Name())
 }
 
 func (f *former) pass(ctx context.Context, request any, send func(context.Context) error) error {
@@ -223,6 +229,7 @@ func (f *former) pass(ctx context.Context, request any, send func(context.Contex
 		f.lease.Store(lease)
 		return errDropped
 	case f.lease.Load() == lease:
+		_, _ = f.etcd.KeepAliveOnce(ctx, clientv3.LeaseID(lease))
 		return errDropped
 	}
 	f.met()
@@ -235,16 +242,15 @@ func TestTryAcquireMeetsItsFormerKey(t *testing.T) {
 	for name, below := range map[string][]string{"alone": nil, "with locks below": {"/a/1", "/a/2"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var f former
 			observer := connect(t, etcd.addr)
+			f := former{etcd: observer}
 			f.created = func() {
 				for _, key := range below {
 					_, _ = observer.Put(bounded(t), t.Name()+key, "")
 				}
 			}
-			f.met = func() { time.AfterFunc(ttl/10, func() { f.deletable.Store(true) }) }
-			lock := newLock(t, newClient(t, connect(t, etcd.addr, f.options()...)), t.Name())
-			hold, err := lock.TryAcquire(bounded(t))
+			f.met = func() { time.AfterFunc(formerTTL/20, func() { f.deletable.Store(true) }) }
+			hold, err := f.lock(t).TryAcquire(bounded(t))
 			require.NoError(t, err)
 			require.NoError(t, hold.Release())
 			awaitKeys(t, observer, t.Name(), len(below))
@@ -256,10 +262,10 @@ func TestTryAcquireMeetsItsFormerKey(t *testing.T) {
 func TestAcquireBehindItsFormerKey(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(bounded(t))
-	f := former{created: func() {}, met: func() { time.AfterFunc(ttl/10, cancel) }}
-	long := etcdlock.WithTTL(2 * ttl) // the key stays until the end of the Acquire
-	lock := newLock(t, newClient(t, connect(t, etcd.addr, f.options()...), long), t.Name())
-	_, err := lock.Acquire(ctx)
+	f := former{
+		etcd: connect(t, etcd.addr), created: func() {}, met: func() { time.AfterFunc(formerTTL/20, cancel) },
+	}
+	_, err := f.lock(t).Acquire(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, recipes.ErrNotAcquired)
 }

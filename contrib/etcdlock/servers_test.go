@@ -1,6 +1,7 @@
 package etcdlock_test
 
 import (
+	"context"
 	"os"
 	"strings"
 	"syscall"
@@ -39,14 +40,16 @@ func restart(t *testing.T, s *server) {
 func TestRestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := startCluster(t, 1)[0]
-	const long = 15 * time.Second // a start may take some seconds
+	const long = 40 * time.Second // a start may take some seconds, and so may the pause before a connection
 	c := newClient(t, connect(t, server.addr), etcdlock.WithTTL(long))
 	lock := newLock(t, c, t.Name())
 	hold := acquire(t, lock)
 	first := hold.ValidUntil()
 	won := make(chan *recipes.Hold, 1)
 	go func() {
-		hold, _ := lock.Acquire(bounded(t))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
+		defer cancel()
+		hold, _ := lock.Acquire(ctx)
 		won <- hold
 	}()
 	awaitKeys(t, connect(t, server.addr), t.Name(), 2)
@@ -104,8 +107,8 @@ func TestLeaderThatIsPausedAndKilled(t *testing.T) {
 	t.Parallel()
 	all := startCluster(t, 3)
 	former, others := leader(t, all)
-	a := newLock(t, newClient(t, connect(t, former.addr)), t.Name())
-	b := newLock(t, newClient(t, connect(t, addrs(others)), etcdlock.WithTTL(15*time.Second)), t.Name())
+	a := newLock(t, newClient(t, connect(t, former.addr), etcdlock.WithTTL(12*time.Second)), t.Name())
+	b := newLock(t, newClient(t, connect(t, addrs(others))), t.Name())
 	observer := connect(t, addrs(others))
 
 	hold := acquire(t, a)

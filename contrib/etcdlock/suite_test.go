@@ -2,15 +2,18 @@ package etcdlock_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/contrib/etcdlock"
 	"github.com/docent-zk/docent/recipes/locktest"
 )
 
 // The tests that each lock of docent passes.
 func TestLock(t *testing.T) {
 	t.Parallel()
+	const ttl = 12 * time.Second
 	observer := connect(t, etcd.addr)
 	locktest.Run(t, locktest.Service{
 		Lease:  ttl + ttl/3, // etcd looks for expired leases twice a second
@@ -19,7 +22,7 @@ func TestLock(t *testing.T) {
 		Around: func(t *testing.T, run func(t *testing.T)) { t.Parallel(); run(t) },
 		Client: func(t testing.TB, _ string) locktest.Client {
 			cable := newCable(t, etcd.addr)
-			c := newClient(t, connect(t, cable.addr))
+			c := newClient(t, connect(t, cable.addr), etcdlock.WithTTL(ttl))
 			return locktest.Client{
 				Lock: newLock(t, c, t.Name()),
 				Cut:  cable.set,

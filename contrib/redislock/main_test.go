@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/docent-zk/docent/contrib/redislock"
-	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/internal/leaks"
 )
 
 const aliveWithin = 3 * time.Second
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	redis.SetLogger(silent{}) // of connections to servers that were killed
-	testzk.Exit(m.Run())
+	leaks.Exit(m.Run())
 }
 
 type silent struct{}

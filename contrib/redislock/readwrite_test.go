@@ -18,8 +18,8 @@ import (
 func TestReadersShareAndWritersDoNot(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, opts *redis.Options, direct *redis.Client) {
-		a := newReadWrite(t, newClient(t, opts, redislock.WithTTL(calm)), "catalogue")
-		b := newReadWrite(t, newClient(t, opts, redislock.WithTTL(calm)), "catalogue")
+		a := newReadWrite(t, newClient(t, opts), "catalogue")
+		b := newReadWrite(t, newClient(t, opts), "catalogue")
 		first, second := acquire(t, a.Read()), acquire(t, b.Read())
 		require.Equal(t, []int64{1, 2}, []int64{first.Token(), second.Token()})
 		for _, rw := range []*redislock.ReadWrite{a, b} {

@@ -18,17 +18,18 @@ import (
 )
 
 const (
+	// ttl is the time to live in virtual time.
 	ttl = 3 * time.Second
-	// calm is the time to live where a busy machine must not lose a lock.
-	calm = 3 * ttl
+	// calm is the time to live in real time, where a busy machine must not lose a lock.
+	calm = 4 * ttl
 )
 
-// newClient returns a client that is closed with the test, before rdb.
+// newClient returns a client of a real server that is closed with the test, before rdb.
 func newClient(t testing.TB, opts *redis.Options, more ...redislock.Option) *redislock.Client {
 	t.Helper()
 	rdb := redis.NewClient(opts)
 	t.Cleanup(func() { require.NoError(t, rdb.Close()) })
-	c, err := redislock.NewClient(rdb, append([]redislock.Option{redislock.WithTTL(ttl)}, more...)...)
+	c, err := redislock.NewClient(rdb, append([]redislock.Option{redislock.WithTTL(calm)}, more...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
@@ -66,7 +67,7 @@ func TestLock(t *testing.T) {
 			t.Run(name+" "+options, func(t *testing.T) {
 				t.Parallel()
 				service := locktest.Service{
-					Lease: ttl, Tokens: true,
+					Lease: calm, Tokens: true,
 					Client: func(t testing.TB, _ string) locktest.Client { return proxied(t, srv, k, regards) },
 					// The tests that wait for leases wait at the same time.
 					Around: func(t *testing.T, run func(t *testing.T)) { t.Parallel(); run(t) },
@@ -108,13 +109,19 @@ func TestSilentSubscription(t *testing.T) {
 	channel := "{" + waiter.Key() + "}:released"
 	subscribed := func() bool { return srv.direct.PubSubNumSub(bounded(t), channel).Val()[channel] == 1 }
 	require.Eventually(t, subscribed, time.Minute, time.Millisecond)
-	<-time.After(3 * aliveWithin) // pings
-	require.Empty(t, logs.All())
+	before := logs.Len()
+	for end := bounded(t); ; before = logs.Len() {
+		<-time.After(3 * aliveWithin) // pings
+		if logs.Len() == before {
+			break
+		}
+		require.NoError(t, end.Err(), "a silent subscription does not stay") // a busy machine may lose some
+	}
 	require.True(t, subscribed())
 
 	p.cut(true)
-	require.Eventually(t, func() bool { return logs.Len() > 0 }, time.Minute, time.Millisecond)
-	require.Equal(t, "waiters poll: the subscription to releases was lost", logs.All()[0].Message)
+	require.Eventually(t, func() bool { return logs.Len() > before }, time.Minute, time.Millisecond)
+	require.Equal(t, "waiters poll: the subscription to releases was lost", logs.All()[before].Message)
 	p.cut(false)
 	require.NoError(t, hold.Release())
 	require.NoError(t, (<-won).Release())
@@ -136,7 +143,7 @@ func TestFailover(t *testing.T) {
 
 	require.NoError(t, replica.direct.ReplicaOf(ctx, "NO", "ONE").Err())
 	first := acquire(t, old)
-	next := newLock(t, newClient(t, replica.options()), "lock")
+	next := newLock(t, newClient(t, replica.options(), redislock.WithTTL(time.Minute)), "lock")
 	second := acquire(t, next)
 	require.Equal(t, first.Token(), second.Token())
 	require.NoError(t, master.direct.ReplicaOf(ctx, "127.0.0.1", ports[1]).Err())
@@ -172,7 +179,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Cleanup(func() { require.NoError(t, rdb.Close()) })
 	for i := range 2 {
-		c, err := redislock.NewClient(rdb, redislock.WithTTL(ttl), redislock.WithPollInterval(never))
+		c, err := redislock.NewClient(rdb, redislock.WithTTL(calm), redislock.WithPollInterval(never))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close()) })
 		lock := newLock(t, c, "lock")

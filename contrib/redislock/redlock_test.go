@@ -191,7 +191,7 @@ func TestRedlockWithServersThatAreKilled(t *testing.T) {
 	defer cancel()
 	_, err = b.Acquire(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "3 of 5 servers have not voted")
+	require.Regexp(t, "[345] of 5 servers have not voted", err.Error()) // those that are left may be slow
 	servers[2].start()
 	require.NoError(t, acquire(t, b).Release())
 }

@@ -18,7 +18,7 @@ func TestPermits(t *testing.T) {
 		var holds []*recipes.Hold
 		var clients []*redislock.Lock
 		for i := range permits {
-			clients = append(clients, newSemaphore(t, newClient(t, opts, redislock.WithTTL(calm)), "exports", permits))
+			clients = append(clients, newSemaphore(t, newClient(t, opts), "exports", permits))
 			holds = append(holds, acquire(t, clients[i]))
 			require.Equal(t, int64(i+1), holds[i].Token())
 		}

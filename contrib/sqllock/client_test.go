@@ -247,7 +247,7 @@ func TestReasons(t *testing.T) {
 	}
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		a, _ := one.client(t, sqllock.WithTTL(2*lease)) // the row is read in the time between a hold and its lease
+		a, _ := one.client(t) // the row is read in the time between a hold and its lease
 		for want, text := range map[string]string{
 			"its owner was removed":      "UPDATE docent_locks SET owner = NULL",
 			"its row was deleted":        "DELETE FROM docent_locks",

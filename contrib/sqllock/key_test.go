@@ -42,7 +42,7 @@ func (s *site) keyClient(t testing.TB, opts ...sqllock.Option) (*sqllock.Client,
 }
 
 var uniqueKeys = kind{
-	lock: func(t testing.TB, one *site, c *sqllock.Client) recipes.Locker {
+	lock: func(t testing.TB, one *site, c *sqllock.Client) methods {
 		return one.keyLock(t, c, "lock")
 	},
 	remove: func(t testing.TB, one *site) { one.exec(t, "DELETE FROM mutexes") },
@@ -252,7 +252,7 @@ func (s *site) keyLockBy(
 ) *sqllock.KeyLock {
 	t.Helper()
 	c, err := sqllock.NewClient(s.connectBy(t, set), sqllock.MySQL, append([]sqllock.Option{
-		sqllock.WithKeyTable(theirs), sqllock.WithOwner(label), sqllock.WithTTL(lease),
+		sqllock.WithKeyTable(theirs), sqllock.WithOwner(label), sqllock.WithTTL(time.Minute),
 	}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })

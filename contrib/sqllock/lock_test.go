@@ -3,6 +3,8 @@ package sqllock_test
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +19,7 @@ import (
 )
 
 // lease is long for a busy machine: a release that takes longer fails.
-const lease = 8 * time.Second
+const lease = 15 * time.Second
 
 // site is a database of one test.
 type site struct {
@@ -75,15 +77,76 @@ func lockOf(t testing.TB, c *sqllock.Client, name string) *sqllock.Lock {
 	return lock
 }
 
+// methods are what all kinds of locks have.
+type methods interface {
+	recipes.Locker
+	AcquireWithin(ctx context.Context, d time.Duration) (*recipes.Hold, error)
+	Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) error
+}
+
+// patient makes an acquire again that ends because a read has got no answer in its time. A busy machine may need
+// more time for a connection.
+type patient struct{ methods }
+
+// untilAnswered calls an acquire until a read is answered, or ctx ends.
+func untilAnswered(ctx context.Context, acquire func() error) error {
+	for {
+		err := acquire()
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "a request has got no answer") ||
+			errors.Is(err, context.DeadlineExceeded) || errors.Is(err, recipes.ErrNotAcquired) {
+			return err
+		}
+	}
+}
+
+func (p patient) Acquire(ctx context.Context) (hold *recipes.Hold, err error) {
+	err = untilAnswered(ctx, func() error {
+		hold, err = p.methods.Acquire(ctx)
+		return err
+	})
+	return hold, err
+}
+
+func (p patient) TryAcquire(ctx context.Context) (hold *recipes.Hold, err error) {
+	err = untilAnswered(ctx, func() error {
+		hold, err = p.methods.TryAcquire(ctx)
+		return err
+	})
+	return hold, err
+}
+
+func (p patient) AcquireWithin(ctx context.Context, d time.Duration) (hold *recipes.Hold, err error) {
+	err = untilAnswered(ctx, func() error {
+		hold, err = p.methods.AcquireWithin(ctx, d)
+		return err
+	})
+	return hold, err
+}
+
+func (p patient) Do(ctx context.Context, fn func(ctx context.Context, hold *recipes.Hold) error) (err error) {
+	_ = untilAnswered(ctx, func() error {
+		called := false
+		err = p.methods.Do(ctx, func(ctx context.Context, hold *recipes.Hold) error {
+			called = true
+			return fn(ctx, hold)
+		})
+		if called {
+			return nil
+		}
+		return err
+	})
+	return err
+}
+
 // kind is a kind of locks for the contract.
 type kind struct {
-	lock func(t testing.TB, one *site, c *sqllock.Client) recipes.Locker
+	lock func(t testing.TB, one *site, c *sqllock.Client) methods
 	// remove takes the lock from its holder, as an operator may do.
 	remove func(t testing.TB, one *site)
 }
 
 var leases = kind{
-	lock: func(t testing.TB, _ *site, c *sqllock.Client) recipes.Locker { return lockOf(t, c, "lock") },
+	lock: func(t testing.TB, _ *site, c *sqllock.Client) methods { return lockOf(t, c, "lock") },
 	// TestReasons has other ways.
 	remove: func(t testing.TB, one *site) { one.exec(t, "UPDATE docent_locks SET owner = NULL") },
 }
@@ -95,7 +158,7 @@ func contract(s *server, k kind, opts ...sqllock.Option) locktest.Service {
 			one := s.site(t)
 			c, wire := one.client(t, opts...)
 			return locktest.Client{
-				Lock: k.lock(t, one, c), Cut: wire.cut,
+				Lock: patient{k.lock(t, one, c)}, Cut: wire.cut,
 				Delete: func() { k.remove(t, one) },
 				Close:  func() { require.NoError(t, c.Close()) },
 			}

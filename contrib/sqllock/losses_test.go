@@ -3,13 +3,23 @@ package sqllock_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -22,17 +32,21 @@ func TestAcquireWhoseStatementsFail(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
 		one.exec(t, short[s.dialect])
-		c, _ := one.client(t, sqllock.WithTTL(5*time.Second))
+		c, _ := one.client(t)
 		lock := lockOf(t, c, "lock")
 		_, err := lock.TryAcquire(t.Context())
 		require.ErrorContains(t, err, "too long")
 		_, err = lock.Acquire(t.Context())
 		require.ErrorContains(t, err, "too long")
 
-		patient, _ := one.client(t, sqllock.WithTTL(time.Hour))
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err = lockOf(t, patient, "lock").Acquire(ctx)
+		core, _ := observer.New(zap.WarnLevel)
+		ctx, pass := testzk.Deadline(t.Context())
+		log := zap.New(core, zap.Hooks(func(zapcore.Entry) error { // an attempt has failed
+			pass()
+			return nil
+		}))
+		long, _ := one.client(t, sqllock.WithTTL(time.Hour), sqllock.WithLogger(log))
+		_, err = lockOf(t, long, "lock").Acquire(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "too long")
 	})
@@ -58,7 +72,7 @@ func TestReleaseOfAHoldThatWasTakenAway(t *testing.T) {
 // error of fn.
 //
 // InnoDB answers from a cache. It renews the cache only if nothing has read it for 100 ms: with a
-// shorter interval the first answer would be repeated for ever.
+// shorter interval, also that of several tests, the first answer would be repeated for ever.
 func (s *site) untilRowLock(t testing.TB, fn func() error) (ended <-chan error) {
 	t.Helper()
 	result := make(chan error, 1)
@@ -69,11 +83,21 @@ func (s *site) untilRowLock(t testing.TB, fn func() error) (ended <-chan error) 
 	if s.dialect == sqllock.PostgreSQL {
 		text = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 	}
-	for n := 0; n == 0; time.Sleep(200 * time.Millisecond) {
+	for n := 0; n == 0; {
 		require.Empty(t, result, "it has ended, and has not been seen to wait")
-		require.NoError(t, s.db.QueryRow(text).Scan(&n))
+		n = s.afterPause(t, s.db, text)
 	}
 	return result
+}
+
+// afterPause returns the number that a query finds after a pause in which no other test makes such a query.
+func (s *server) afterPause(t testing.TB, db *sql.DB, text string) (n int) {
+	t.Helper()
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	time.Sleep(120 * time.Millisecond)
+	require.NoError(t, db.QueryRow(text).Scan(&n))
+	return n
 }
 
 // The database does not answer a release when Close ends it, and answers a moment later.
@@ -107,7 +131,18 @@ func requireReleased(t *testing.T, db *sql.DB) {
 func TestCloseAfterErrors(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		c, _ := one.client(t, sqllock.WithTTL(time.Hour))
+		refused := make(refusals, 1)
+		db := one.connect(t, s.addr, one.name)
+		if s.dialect == sqllock.PostgreSQL {
+			config, err := configPostgreSQL(one.addr, one.name)
+			require.NoError(t, err)
+			config.Tracer = refused
+			db = sql.OpenDB(stdlib.GetConnector(*config))
+			defer db.Close()
+		}
+		c, err := sqllock.NewClient(db, s.dialect, sqllock.WithTTL(time.Hour))
+		require.NoError(t, err)
+		defer c.Close()
 		lock := lockOf(t, c, "lock")
 		hold := mustAcquire(t, lock)
 		if s.dialect == sqllock.PostgreSQL {
@@ -117,23 +152,68 @@ func TestCloseAfterErrors(t *testing.T) {
 		}
 		tx := begin(t, one.db, sql.LevelDefault)
 		require.NoError(t, lock.Guard(t.Context(), tx, hold.Token()))
-		time.AfterFunc(time.Second, func() { _ = tx.Commit() })
-		require.NoError(t, c.Close())
+		if s.dialect == sqllock.PostgreSQL {
+			closed := make(chan error, 1)
+			go func() { closed <- c.Close() }()
+			testzk.Closes(t, refused, "no request was refused")
+			require.NoError(t, tx.Commit())
+			require.NoError(t, <-closed)
+		} else {
+			closed := one.untilRowLock(t, c.Close)
+			require.NoError(t, tx.Commit())
+			require.NoError(t, <-closed)
+		}
 		requireReleased(t, one.db)
 	})
+}
+
+// refusals gets a message when PostgreSQL has refused to wait longer for a lock. It has room for one.
+type refusals chan struct{}
+
+func (r refusals) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (r refusals) TraceQueryEnd(_ context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	var answer *pgconn.PgError
+	if !errors.As(data.Err, &answer) || answer.Code != "55P03" {
+		return
+	}
+	select {
+	case r <- struct{}{}:
+	default:
+	}
 }
 
 // No server listens any more when the client is closed. Close does not wait for one.
 func TestCloseWithoutAServer(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		one := s.site(t)
-		c, wire := one.client(t, sqllock.WithTTL(time.Hour))
+		wire := newCable(t, s.addr)
+		connector, err := s.connector(wire.addr(), one.name)
+		require.NoError(t, err)
+		var dials atomic.Int32
+		db := sql.OpenDB(counted{connector, &dials})
+		defer db.Close()
+		c, err := sqllock.NewClient(db, s.dialect, sqllock.WithTTL(time.Hour))
+		require.NoError(t, err)
 		mustAcquire(t, lockOf(t, c, "lock"))
 		wire.stop()
-		began := time.Now()
+		dials.Store(0)
 		require.NoError(t, c.Close())
-		require.Less(t, time.Since(began), 5*time.Second) // a release may take ten
+		require.LessOrEqual(t, dials.Load(), int32(2)) // otherwise it would try for seconds
 	})
+}
+
+// counted counts the connections that are tried.
+type counted struct {
+	driver.Connector
+	dials *atomic.Int32
+}
+
+func (c counted) Connect(ctx context.Context) (driver.Conn, error) {
+	c.dials.Add(1)
+	return c.Connector.Connect(ctx)
 }
 
 // An operator has given a lock away until a time far ahead.

@@ -25,14 +25,23 @@ func (s *site) fairClient(t testing.TB, opts ...sqllock.Option) (*sqllock.Client
 	return c, wire
 }
 
+// clocks are the clocks of the databases.
+var clocks = map[sqllock.Dialect]string{
+	sqllock.PostgreSQL: "clock_timestamp()",
+	sqllock.MySQL:      "UTC_TIMESTAMP(6)",
+}
+
+// awaitEnd waits until the lease of the only lock has ended by the clock of the database.
+func (s *site) awaitEnd(t testing.TB) {
+	t.Helper()
+	ended := func() bool { return s.count(t, "docent_locks WHERE valid_until <= "+clocks[s.dialect]) == 1 }
+	require.Eventually(t, ended, time.Minute, 10*time.Millisecond)
+}
+
 // waiters counts the waiters in the queue.
 func (s *site) waiters(t testing.TB) int {
 	t.Helper()
-	clock := map[sqllock.Dialect]string{
-		sqllock.PostgreSQL: "clock_timestamp()",
-		sqllock.MySQL:      "UTC_TIMESTAMP(6)",
-	}
-	return s.count(t, "docent_locks_queue WHERE valid_until > "+clock[s.dialect])
+	return s.count(t, "docent_locks_queue WHERE valid_until > "+clocks[s.dialect])
 }
 
 // tickets counts the waiters, and those that have crashed.

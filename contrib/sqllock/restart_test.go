@@ -116,7 +116,7 @@ func TestSettingsOfDrivers(t *testing.T) {
 			require.NoError(t, err)
 			db := sql.OpenDB(connector)
 			defer db.Close()
-			c, err := sqllock.NewClient(db, row.dialect, sqllock.WithTTL(2*lease), sqllock.WithSessionTokens())
+			c, err := sqllock.NewClient(db, row.dialect, sqllock.WithTTL(lease), sqllock.WithSessionTokens())
 			require.NoError(t, err)
 			defer c.Close()
 			other, err := sqllock.NewClient(admin, row.dialect)

@@ -25,8 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/contrib/sqllock"
+	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/internal/port"
-	"github.com/docent-zk/docent/internal/testzk"
 )
 
 // server is a database server of the tests.
@@ -38,6 +38,7 @@ type server struct {
 	kill    func()
 	// connector returns a connector to an address, for a database.
 	connector func(addr, database string) (driver.Connector, error)
+	reading   sync.Mutex // see site.untilRowLock
 }
 
 // servers are started once, at the first use.
@@ -60,7 +61,7 @@ func TestMain(m *testing.M) {
 	for _, s := range started.all {
 		s.stop()
 	}
-	testzk.Exit(code)
+	leaks.Exit(code)
 }
 
 // serverOf returns the server of a dialect.

@@ -53,7 +53,7 @@ func (s *site) awaitSessions(t testing.TB, n int) {
 }
 
 var sessions = kind{
-	lock: func(t testing.TB, one *site, c *sqllock.Client) recipes.Locker {
+	lock: func(t testing.TB, one *site, c *sqllock.Client) methods {
 		return one.sessionLock(t, c)
 	},
 	remove: func(t testing.TB, one *site) { one.endSession(t) },

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
@@ -26,8 +25,11 @@ func begin(t testing.TB, db *sql.DB, level sql.IsolationLevel) *sql.Tx {
 
 func mustAcquire(t testing.TB, l recipes.Locker) *recipes.Hold {
 	t.Helper()
-	hold, err := l.Acquire(t.Context())
-	require.NoError(t, err)
+	var hold *recipes.Hold
+	require.NoError(t, untilAnswered(t.Context(), func() (err error) {
+		hold, err = l.Acquire(t.Context())
+		return err
+	}))
 	return hold
 }
 
@@ -238,7 +240,7 @@ func TestGuard(t *testing.T) {
 
 		wire.cut(true)
 		<-hold.Done() // before others could have it
-		time.Sleep(lease / 5)
+		one.awaitEnd(t)
 		_, err := other.TryAcquire(t.Context())
 		require.ErrorIs(t, err, recipes.ErrNotAcquired, "the transaction has not ended")
 		require.NoError(t, tx.Commit())
@@ -270,8 +272,7 @@ func TestInTxBehindAGuardedTransaction(t *testing.T) {
 				t.Parallel()
 				one := s.site(t)
 				one.exec(t, "CREATE TABLE jobs (n int NOT NULL)")
-				const ttl = 4 * time.Second
-				a, wire := one.client(t, sqllock.WithTTL(ttl))
+				a, wire := one.client(t)
 				b, _ := one.client(t)
 				first, second := lockOf(t, a, "lock"), lockOf(t, b, "lock")
 				hold := mustAcquire(t, first)
@@ -281,7 +282,7 @@ func TestInTxBehindAGuardedTransaction(t *testing.T) {
 				require.NoError(t, first.Guard(t.Context(), guarded, hold.Token()))
 				require.NoError(t, insertOnce(guarded))
 				<-hold.Done()
-				time.Sleep(ttl / 5) // the lease has ended
+				one.awaitEnd(t)
 
 				tx := begin(t, one.db, level)
 				ended := one.untilRowLock(t, func() error {
