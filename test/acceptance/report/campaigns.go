@@ -38,6 +38,10 @@ var campaigns = []campaign{
 		says: "7 ensembles, 41 rounds, 18,340 grants, 31,303 additions to counters, 127,198 events of caches",
 	},
 	{
+		date: "2026-11-30", commit: "71bf25f", command: "make siege DURATION=20m SEED=229064990", faults: 368,
+		says: "7 ensembles, 31 rounds, 15,096 grants, 32,269 additions to counters, 121,087 events of caches",
+	},
+	{
 		date: "2026-11-28", commit: "9d24e22", command: "make swarm SEEDS=8800", seeds: 8_800,
 		says: "5,209,965 requests, 148,089 holds, 134,086 simulated faults",
 	},
