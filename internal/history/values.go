@@ -97,7 +97,7 @@ func (c Counter) Next(what any) (State, error) {
 		}
 		return Counter{op.New}, nil
 	case Put:
-		return Counter{op.Value}, nil
+		return Counter(op), nil
 	case Get:
 		if op.Value != c.Value {
 			return nil, fmt.Errorf("%#x was read from a counter with %#x", op.Value, c.Value)
