@@ -131,9 +131,11 @@ func (d *demo) remove(ctx context.Context) error {
 	d.report.Line("DELETED: the timeout has its default again ...")
 	err := d.editor.Delete(ctx, d.path+"/timeout", -1)
 	for framework.OutcomeOf(err) == framework.Unknown && ctx.Err() == nil { // the answer was lost
-		err = d.editor.Delete(ctx, d.path+"/timeout", -1)
+		if err = d.editor.Delete(ctx, d.path+"/timeout", -1); errors.Is(err, zk.ErrNoNode) {
+			err = nil // the request was not
+		}
 	}
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	if err != nil {
 		return err
 	}
 	return d.works(ctx, values{3, defaultTimeout})

@@ -70,7 +70,12 @@ func (d *demo) run(ctx context.Context) error {
 func (d *demo) mistake(ctx context.Context, before *zk.Stat) (*zk.Stat, error) {
 	begun := time.Now()
 	err := d.client.Delete(ctx, d.path, -1)
-	if err != nil && framework.OutcomeOf(err) != framework.Unknown { // otherwise the node tells, below
+	for framework.OutcomeOf(err) == framework.Unknown && ctx.Err() == nil { // the answer was lost
+		if err = d.client.Delete(ctx, d.path, -1); errors.Is(err, zk.ErrNoNode) {
+			err = nil // the request was not
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	d.report.Line("DELETED: an operator has deleted the node ...")

@@ -167,7 +167,7 @@ func TestDemo(t *testing.T) {
 	require.Less(t, record, 4*5)
 	for _, want := range []string{
 		`NOW IT IS KILLED \(kill -9, process \d+\)`,
-		`In the queue for the lock, the holder first: worker \d(, worker \d){0,3}\.`, // the last holders may be missing
+		`In the queue for the lock, the holder first: worker \d(, worker \d){1,3}\.`, // the last holders may be missing
 		`for the session timeout, 10s\. This wait is that timeout`,
 		`after the kill the lock has passed on to worker \d, with a larger token`,
 		`the dead worker's write arrives: record \d+ -> \d+, with token \d+`,
