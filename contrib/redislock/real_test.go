@@ -58,6 +58,7 @@ func acquire(t testing.TB, l recipes.Locker) *recipes.Hold {
 // The suite for any lock, on a real server, each client behind a proxy of its own. By default go-redis
 // does not regard the deadlines of contexts.
 func TestLock(t *testing.T) {
+	t.Parallel()
 	srv := startServer(t)
 	for name, k := range kinds {
 		for options, regards := range map[string]bool{"deadlines of contexts": true, "defaults": false} {
@@ -104,8 +105,14 @@ func TestSilentSubscription(t *testing.T) {
 	waiter := newLock(t, newClient(t, &redis.Options{Addr: p.addr()}, redislock.WithLogger(zap.New(core)),
 		redislock.WithTTL(time.Minute)), "lock")
 	hold := acquire(t, newLock(t, newClient(t, srv.options(), redislock.WithTTL(time.Minute)), "lock"))
-	won := make(chan *recipes.Hold)
-	go func() { won <- acquire(t, waiter) }()
+	won := make(chan error, 1)
+	go func() {
+		hold, err := waiter.Acquire(t.Context())
+		if err == nil {
+			err = hold.Release()
+		}
+		won <- err
+	}()
 	channel := "{" + waiter.Key() + "}:released"
 	subscribed := func() bool { return srv.direct.PubSubNumSub(bounded(t), channel).Val()[channel] == 1 }
 	require.Eventually(t, subscribed, time.Minute, time.Millisecond)
@@ -124,7 +131,12 @@ func TestSilentSubscription(t *testing.T) {
 	require.Equal(t, "waiters poll: the subscription to releases was lost", logs.All()[before].Message)
 	p.cut(false)
 	require.NoError(t, hold.Release())
-	require.NoError(t, (<-won).Release())
+	select {
+	case err := <-won:
+		require.NoError(t, err)
+	case <-bounded(t).Done():
+		require.FailNow(t, "the waiter does not get the lock")
+	}
 }
 
 // What the documentation warns of: a replica that is promoted while the old master goes on grants the

@@ -39,14 +39,15 @@ func TestAcquireWhoseStatementsFail(t *testing.T) {
 		_, err = lock.Acquire(t.Context())
 		require.ErrorContains(t, err, "too long")
 
-		core, _ := observer.New(zap.WarnLevel)
-		ctx, pass := testzk.Deadline(t.Context())
+		core, logs := observer.New(zap.WarnLevel)
+		ctx, pass := testzk.Deadline(testzk.Context(t))
 		log := zap.New(core, zap.Hooks(func(zapcore.Entry) error { // an attempt has failed
 			pass()
 			return nil
 		}))
 		long, _ := one.client(t, sqllock.WithTTL(time.Hour), sqllock.WithLogger(log))
 		_, err = lockOf(t, long, "lock").Acquire(ctx)
+		require.NotZero(t, logs.Len(), "no attempt has failed")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "too long")
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/docent-zk/docent/contrib/sqllock"
 	"github.com/docent-zk/docent/fence"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/recipes"
 )
 
@@ -26,7 +27,7 @@ func begin(t testing.TB, db *sql.DB, level sql.IsolationLevel) *sql.Tx {
 func mustAcquire(t testing.TB, l recipes.Locker) *recipes.Hold {
 	t.Helper()
 	var hold *recipes.Hold
-	require.NoError(t, untilAnswered(t.Context(), func() (err error) {
+	require.NoError(t, untilAnswered(testzk.Context(t), func() (err error) {
 		hold, err = l.Acquire(t.Context())
 		return err
 	}))

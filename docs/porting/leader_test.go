@@ -44,10 +44,12 @@ func follow() { fmt.Println("following"); told <- struct{}{} }
 
 func Example_latch() {
 	run(func(ctx context.Context, client *framework.Client, _ *zktest.Server) error {
-		err := serve(ctx, client)
+		if err := serve(ctx, client); err != nil {
+			return err
+		}
 		<-told
 		<-told
-		return err
+		return nil
 	})
 	// Unordered output:
 	// leading

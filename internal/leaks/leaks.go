@@ -16,11 +16,14 @@ const patience = 60 * time.Second
 // Main runs the tests of a package, and ends the process.
 func Main(m *testing.M) { Exit(m.Run()) }
 
-// Exit ends the process of tests with their exit status. It fails if goroutines are left running.
+// Exit ends the process of tests with their exit status. It fails if they have passed, and goroutines are left
+// running.
 func Exit(code int) {
-	if err := Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
+	if code == 0 {
+		if err := Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
 	os.Exit(code)
 }

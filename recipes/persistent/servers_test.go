@@ -127,7 +127,7 @@ func TestNodeStaysOnAReconnect(t *testing.T) {
 func TestNodeOutlastsItsServer(t *testing.T) {
 	t.Parallel()
 	server := testzk.Own(t, testzk.Seldom)
-	c, path := testzk.Connected(t, server.Connect()), testzk.Path(t)
+	c, path := testzk.Connected(t, server.Connect(), testzk.Mortal()), testzk.Path(t)
 	n := kept(t, c, path)
 	server.Kill(t)
 	require.NoError(t, n.SetData([]byte("killed")))

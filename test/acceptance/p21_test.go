@@ -150,9 +150,7 @@ func TestP21_ParentThatIsReapedWhileAcquiringIsMadeAgain(t *testing.T) {
 				result <- err
 			}()
 			require.NoError(t, entering.Wait(testzk.Context(t)))
-			if err := observer.Delete(reaped, -1); err != zk.ErrNoNode { // the servers may have reaped it by themselves
-				require.NoError(t, err)
-			}
+			require.NoError(t, observer.Delete(reaped, -1))
 			entering.Release()
 			require.NoError(t, <-result)
 		})

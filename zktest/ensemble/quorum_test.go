@@ -16,7 +16,8 @@ import (
 
 func TestEnsemble(t *testing.T) {
 	realzk.Need(t)
-	e := Start(t, 3, WithConfig("syncLimit", "60")) // no server is slow enough to be left
+	// No server is slow enough to be left, but one that stands still for 12 s.
+	e := Start(t, 3, WithTick(200*time.Millisecond), WithConfig("syncLimit", "60"))
 	conn := client(t, e.Connect())
 	create(t, conn, "/data", "survives")
 

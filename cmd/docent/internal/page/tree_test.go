@@ -151,15 +151,13 @@ func TestPicturesOfChangesAreThoseOfWalks(t *testing.T) {
 			_, _ = other.Create(t.Context(), path, []byte([]string{"", "10.0.0.1", "3"}[random.IntN(3)]), opts...)
 		}
 		testzk.Everywhere(t)
-		for end := time.Now().Add(patience); ; time.Sleep(tick) {
+		want := walked(t, other, tree.root)
+		if !assert.Eventually(t, func() bool {
 			now, _ := tree.look()
-			got, want := linesOf(now.items), walked(t, other, tree.root) // the servers delete empty containers
-			if slices.Equal(got, want) {
-				break
-			}
-			if time.Now().After(end) {
-				require.Equal(t, strings.Join(want, "\n"), strings.Join(got, "\n"))
-			}
+			return slices.Equal(linesOf(now.items), want)
+		}, patience, tick) {
+			now, _ := tree.look()
+			require.Equal(t, strings.Join(want, "\n"), strings.Join(linesOf(now.items), "\n"))
 		}
 	}
 }
