@@ -65,7 +65,8 @@ type checker struct {
 	t       *testing.T
 	srv     *zktest.Server
 	start   time.Time
-	shorter bool // servers may grant shorter timeouts than before
+	shorter bool          // servers may grant shorter timeouts than before
+	slow    time.Duration // within which the ZooKeeper leader hears of a request that a follower has got
 
 	mu      sync.Mutex
 	nodes   map[string]*node            // all that ever existed, by path
@@ -184,23 +185,27 @@ func (c *checker) checkEnded(r *record, n *node) {
 }
 
 // untold reports whether the client of a hold has not heard the answer to its last connect request, or whether
-// requests of an earlier connection have reached a server since then. A shorter timeout of that connection then
-// counts for the servers alone: docs/guarantees.md excludes that.
+// requests of an earlier connection have reached a server since then, or a follower may have told the leader of
+// them since. A shorter timeout of that connection then counts for the servers alone: docs/guarantees.md excludes
+// that.
 func (c *checker) untold(r *record) bool {
 	client, _, _ := strings.Cut(r.owner, ".")
 	untold, late, ofServer := false, false, []string{"event", "disconnected", "expired"}
+	var request, again time.Duration // when they came: the last request, and the last connect request
+	told := false                    // a follower may have told of an earlier connection, and of nothing since
 	for _, e := range c.srv.Trace().Entries {
 		switch {
 		case e.Client != client || e.Session == "" || slices.Contains(ofServer, e.What):
 		case strings.HasPrefix(e.What, "connected again"):
-			untold, late = true, false
+			untold, late, told, again = true, false, e.At-request < c.slow, e.At
 		case e.Code == zktest.SessionMoved:
 			late = true
 		default: // a request
-			untold = false
+			untold, request = false, e.At
+			told = told && e.At < again+c.slow
 		}
 	}
-	return untold || late
+	return untold || late || told
 }
 
 func (c *checker) writeLocked(zxid int64, change zktest.Change) {
