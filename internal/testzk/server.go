@@ -1,13 +1,13 @@
 package testzk
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/internal/sharedzk"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/ensemble"
 )
@@ -24,21 +24,18 @@ type Server interface {
 
 // Seldom is an interval between two checks for empty containers. It is so long that a test does not
 // see the second check.
-const Seldom = time.Hour
+const Seldom = sharedzk.Seldom
 
 // Own starts a server that checks for empty containers at the given intervals.
 func Own(t testing.TB, reapEvery time.Duration) Server {
 	t.Helper()
+	interval := sharedzk.Millis(reapEvery)
 	if realzk.Wanted() == "" {
-		return ownServer{zktest.Start(t, append(settings(), zktest.WithConfig(reapSetting, millis(reapEvery)))...)}
+		return ownServer{zktest.Start(t, append(settings(), zktest.WithConfig(sharedzk.ReapSetting, interval))...)}
 	}
-	e := ensemble.Start(t, 1, ensemble.WithTick(tick), ensemble.WithProperty(reapSetting, millis(reapEvery)))
+	e := ensemble.Start(t, 1, ensemble.WithTick(sharedzk.Tick), ensemble.WithProperty(sharedzk.ReapSetting, interval))
 	return realServer{e}
 }
-
-const reapSetting = "znode.container.checkIntervalMs"
-
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 type ownServer struct{ srv *zktest.Server }
 

@@ -30,8 +30,8 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/leaks"
 	"github.com/docent-zk/docent/internal/realzk"
+	"github.com/docent-zk/docent/internal/sharedzk"
 	"github.com/docent-zk/docent/zktest"
-	"github.com/docent-zk/docent/zktest/ensemble"
 	"github.com/docent-zk/docent/zktest/proxy"
 )
 
@@ -52,9 +52,6 @@ const shortTimeout = 3 * SessionTimeout
 // than the interval at which clients check their watches, because such a check would hide a missed
 // event.
 const Patience = 60 * time.Second
-
-// tick is the precision of the servers' time.
-const tick = 200 * time.Millisecond
 
 // The servers of the test binary.
 var (
@@ -131,20 +128,18 @@ func startLagging() (stop func(), err error) {
 	return srv.Close, nil
 }
 
-// settings returns the options that match the settings of package ensemble for real servers, and those of startReal.
+// settings returns the options that match the settings of package ensemble for real servers, and those of sharedzk.
 func settings() []zktest.Option {
 	return []zktest.Option{
-		zktest.WithTick(tick), zktest.WithSessionTimeouts(2*tick, time.Minute),
-		zktest.WithConfig(reapSetting, millis(Seldom)),
+		zktest.WithTick(sharedzk.Tick), zktest.WithSessionTimeouts(2*sharedzk.Tick, time.Minute),
+		zktest.WithConfig(sharedzk.ReapSetting, sharedzk.Millis(Seldom)),
 	}
 }
 
 func startReal(servers int) (stop func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	// A follower may be silent for 12 s on a busy machine. No test needs the servers to delete its containers.
-	e, err := ensemble.New(ctx, servers, ensemble.WithTick(tick), ensemble.WithConfig("syncLimit", "60"),
-		ensemble.WithProperty(reapSetting, millis(Seldom)))
+	e, err := sharedzk.New(ctx, servers)
 	if err != nil {
 		return nil, err
 	}

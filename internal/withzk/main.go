@@ -15,12 +15,9 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
-	"time"
 
-	"github.com/docent-zk/docent/zktest/ensemble"
+	"github.com/docent-zk/docent/internal/sharedzk"
 )
-
-const tick = 200 * time.Millisecond // as package testzk has it
 
 func main() {
 	code, err := run(os.Args[1:])
@@ -42,10 +39,7 @@ func run(args []string) (code int, err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// As package testzk has it: a follower may be silent for 12 s on a busy machine, and the servers look for empty
-	// containers each hour.
-	e, err := ensemble.New(ctx, servers, ensemble.WithTick(tick), ensemble.WithConfig("syncLimit", "60"),
-		ensemble.WithProperty("znode.container.checkIntervalMs", "3600000"))
+	e, err := sharedzk.New(ctx, servers)
 	if err != nil {
 		return 0, err
 	}
