@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/framework"
 )
@@ -129,13 +127,7 @@ func (d *demo) mistake(ctx context.Context) error {
 // remove deletes a setting that has a default.
 func (d *demo) remove(ctx context.Context) error {
 	d.report.Line("DELETED: the timeout has its default again ...")
-	err := d.editor.Delete(ctx, d.path+"/timeout", -1)
-	for framework.OutcomeOf(err) == framework.Unknown && ctx.Err() == nil { // the answer was lost
-		if err = d.editor.Delete(ctx, d.path+"/timeout", -1); errors.Is(err, zk.ErrNoNode) {
-			err = nil // the request was not
-		}
-	}
-	if err != nil {
+	if err := program.Delete(ctx, d.editor, d.path+"/timeout"); err != nil {
 		return err
 	}
 	return d.works(ctx, values{3, defaultTimeout})

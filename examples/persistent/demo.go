@@ -69,13 +69,7 @@ func (d *demo) run(ctx context.Context) error {
 // mistake deletes the node. The server notices, and creates it again.
 func (d *demo) mistake(ctx context.Context, before *zk.Stat) (*zk.Stat, error) {
 	begun := time.Now()
-	err := d.client.Delete(ctx, d.path, -1)
-	for framework.OutcomeOf(err) == framework.Unknown && ctx.Err() == nil { // the answer was lost
-		if err = d.client.Delete(ctx, d.path, -1); errors.Is(err, zk.ErrNoNode) {
-			err = nil // the request was not
-		}
-	}
-	if err != nil {
+	if err := program.Delete(ctx, d.client, d.path); err != nil {
 		return nil, err
 	}
 	d.report.Line("DELETED: an operator has deleted the node ...")

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/docent-zk/docent/examples/internal/child"
+	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/recipes/mutex"
 )
@@ -210,10 +211,5 @@ func (d *demo) cleanUp() {
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		fmt.Fprintf(d.stderr, "could not remove %s: %v\n", d.path, err)
 	}
-	for ctx.Err() == nil {
-		err := d.client.Delete(ctx, folder, -1) // fails if another run uses it
-		if framework.OutcomeOf(err) != framework.Unknown {
-			return
-		}
-	}
+	_ = program.Delete(ctx, d.client, folder) // fails if another run uses it
 }

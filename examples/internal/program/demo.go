@@ -2,9 +2,14 @@ package program
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/docent-zk/docent/framework"
 )
 
 // Demo has what demonstrations of lost sessions have in common: the flag -session and a limit of time.
@@ -39,4 +44,16 @@ func Wait(ctx context.Context, missing string, done func() bool) error {
 		}
 	}
 	return nil
+}
+
+// Delete deletes a node. If an answer is lost, it tries again.
+func Delete(ctx context.Context, client *framework.Client, path string) error {
+	for again := false; ; again = true {
+		switch err := client.Delete(ctx, path, -1); {
+		case again && errors.Is(err, zk.ErrNoNode):
+			return nil // the request was not lost
+		case framework.OutcomeOf(err) != framework.Unknown, ctx.Err() != nil:
+			return err
+		}
+	}
 }
