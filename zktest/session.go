@@ -98,7 +98,7 @@ func (s *Server) expire(sess *session) {
 	if !s.alive(sess) {
 		return
 	}
-	s.note(sess.client, sess.id, "expired")
+	s.record(sess.client, sess.id, Entry{What: "expired", Timeout: sess.timeout})
 	s.endSession(sess)
 }
 

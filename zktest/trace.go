@@ -20,7 +20,8 @@ type Entry struct {
 	What    string        // the request's name, "event", or what happened to a connection, a session or the server
 	Path    string
 	Code    Code
-	Note    string // the kind of the event, the created path if it is not Path, or what a rule did
+	Note    string        // the kind of the event, the created path if it is not Path, or what a rule did
+	Timeout time.Duration // of the session: what a request's connection was granted, or what has passed if it expired
 }
 
 // String returns the entry as one line.
@@ -146,7 +147,9 @@ func (s *Server) traceRequest(c *conn, req *proto.Request, code proto.Code, note
 	if req.Op == fault.OpPing {
 		return -1
 	}
-	return s.record(c.client, c.session.id, Entry{What: req.Op.String(), Path: req.Path, Code: Code(code), Note: note})
+	return s.record(c.client, c.session.id, Entry{
+		What: req.Op.String(), Path: req.Path, Code: Code(code), Note: note, Timeout: c.timeout,
+	})
 }
 
 // Requests returns the number of requests of each type that all clients have sent since the last

@@ -38,7 +38,7 @@ func TestTraceHasAllEntriesInOrder(t *testing.T) {
 		entry := srv.Trace().Entries[4]
 		require.Equal(t, zktest.Entry{
 			Zxid: 3, At: 3250 * time.Millisecond, Client: "a", Session: "s1",
-			What: "create", Path: "/x", Code: zktest.NodeExists,
+			What: "create", Path: "/x", Code: zktest.NodeExists, Timeout: 9 * time.Second,
 		}, entry)
 	})
 }
