@@ -36,7 +36,9 @@ func (s *Session) ID() int64 {
 	return s.bound.id()
 }
 
-// Timeout returns the session timeout that the servers granted.
+// Timeout returns the shortest session timeout that a server has granted this session. A server grants
+// one on each connection. The servers may go back to a shorter one, so a longer one counts in the next
+// session only.
 func (s *Session) Timeout() time.Duration {
 	if s.bound == nil {
 		return 0

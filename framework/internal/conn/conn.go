@@ -103,7 +103,7 @@ type attempt struct {
 type Info struct {
 	ID       int64
 	Password []byte
-	Timeout  time.Duration // granted by the server
+	Timeout  time.Duration // the shortest that a server has granted
 }
 
 // New returns a Conn, which connects after a call of Start. The caller must call Close.

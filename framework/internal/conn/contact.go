@@ -28,15 +28,16 @@ type contact struct {
 	// have been reported. A later reply may show that the others have been reported too.
 	answered []exchange
 
-	// unconfirmed is when the connect request of an unconfirmed connection was sent, or zero.
-	unconfirmed Stamp
+	// unconfirmed is when the connect request of an unconfirmed connection was sent, or zero. claimed is that of
+	// the first one since a connection was confirmed.
+	unconfirmed, claimed Stamp
 
 	// countsFrom is a moment at most one heartbeat interval after the leader is known to have heard
 	// of the session. The client counts the session timeout from then.
 	countsFrom Stamp
 
 	timeout time.Duration // counts from countsFrom
-	granted time.Duration // of the current connection; counts from unconfirmed
+	granted time.Duration // the shortest that a server has granted the session; counts from claimed
 	even    bool          // whether replies come in an even stream, and in time
 }
 
@@ -61,8 +62,16 @@ const (
 )
 
 // setTimeouts records the timeout that the connect request asked for, and the granted one.
+//
+// The session keeps to the shortest timeout that a server has granted it. A server grants each connection a
+// timeout. The ZooKeeper leader counts the one of the request that it has heard of last, and that may be an
+// earlier request on an earlier connection. A new leader counts the one that the session was created with.
 func (c *contact) setTimeouts(asked, granted time.Duration) {
-	c.granted, c.interval, c.reportDelay = granted, granted/heartbeatsPerTimeout, granted/reportFraction
+	shortest := granted
+	if c.granted > 0 {
+		shortest = min(granted, c.granted)
+	}
+	c.granted, c.interval, c.reportDelay = shortest, shortest/heartbeatsPerTimeout, shortest/reportFraction
 	if granted > asked {
 		c.reportDelay = granted / shortReportFraction
 	}
@@ -73,15 +82,18 @@ func (c *contact) setTimeouts(asked, granted time.Duration) {
 // nothing about it.
 func (c *contact) restart(sent Stamp) {
 	c.answered = append(c.answered[:0], exchange{sent, sent.Add(-c.reportDelay)})
-	c.countsFrom, c.timeout, c.unconfirmed = sent, c.granted, Stamp{}
+	c.countsFrom, c.timeout, c.unconfirmed, c.claimed = sent, c.granted, Stamp{}, Stamp{}
 	c.even = c.reportDelay <= c.interval
 }
 
 // reconnect records a connection that the word of one server does not confirm. The connection
 // counts from the next reply that add records, as if restart had been called. Until then the
-// session can be relied on as before, but no longer than if the connection counted: the leader
-// counts the timeout that was granted last.
+// session can be relied on as before, but no longer than if the first connection since then counted:
+// it may have been granted a shorter timeout, and a replaced leader may have accepted the others.
 func (c *contact) reconnect(sent Stamp) {
+	if c.unconfirmed.IsZero() {
+		c.claimed = sent
+	}
 	c.answered, c.even, c.unconfirmed = c.answered[:0], false, sent
 }
 

@@ -97,6 +97,32 @@ func TestShortestTimeoutOfAServerNeedsRepliesFurtherApart(t *testing.T) {
 	require.EqualValues(t, 40, c.proven(), "a report takes up to 8 s, and a heartbeat interval is 4 s")
 }
 
+func TestSessionKeepsToItsShortestTimeout(t *testing.T) {
+	c := contactAfter([2]time.Duration{4, 4})
+	for _, granted := range []time.Duration{12, 24, 36} {
+		c.setTimeouts(36*time.Second, granted*time.Second)
+		c.reconnect(at(5 * time.Second))
+		c.add(at(6*time.Second), at(6*time.Second))
+		require.Equal(t, 12*time.Second, c.timeout)
+		require.Equal(t, 2*time.Second, c.interval)
+		require.Equal(t, 1500*time.Millisecond, c.reportDelay, "it is longer than half a tick on all connections")
+	}
+}
+
+func TestFirstUnconfirmedConnectionBoundsTheDeadline(t *testing.T) {
+	c := contactAfter([2]time.Duration{4, 4})
+	require.Zero(t, c.claimed)
+	c.setTimeouts(24*time.Second, 12*time.Second)
+	c.reconnect(at(5 * time.Second))
+	c.setTimeouts(24*time.Second, 24*time.Second)
+	c.reconnect(at(9 * time.Second))
+	require.Equal(t, at(5*time.Second), c.claimed)
+	require.Equal(t, 12*time.Second, c.granted)
+	c.add(at(10*time.Second), at(10*time.Second))
+	require.Zero(t, c.claimed)
+	require.EqualValues(t, 10, c.proven())
+}
+
 func TestManyRepliesTakeLittleMemory(t *testing.T) {
 	c := contactAfter()
 	for ms := range time.Duration(60_000) {

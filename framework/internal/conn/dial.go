@@ -88,8 +88,9 @@ func (c *Conn) established(info Info, sent Stamp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	again := c.info.ID != 0
-	c.info, c.took, c.lastHeartbeat = info, time.Since(c.attempt.started), Now()
 	c.contact.setTimeouts(c.cfg.SessionTimeout, info.Timeout)
+	info.Timeout = c.contact.granted
+	c.info, c.took, c.lastHeartbeat = info, time.Since(c.attempt.started), Now()
 	if again {
 		c.contact.reconnect(sent)
 	} else {

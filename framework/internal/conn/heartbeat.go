@@ -30,7 +30,7 @@ type Contact struct {
 func (c *Conn) Contact() (proven, claimed Contact) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Contact{c.contact.countsFrom, c.contact.timeout}, Contact{c.contact.unconfirmed, c.contact.granted}
+	return Contact{c.contact.countsFrom, c.contact.timeout}, Contact{c.contact.claimed, c.contact.granted}
 }
 
 // RelyOnQuorum sets whether only transactions count as heartbeats. A quorum of the servers agrees

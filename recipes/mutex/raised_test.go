@@ -1,0 +1,90 @@
+package mutex_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
+)
+
+const short = longTimeout / 6 // what servers grant a client that asks for longTimeout
+
+// asking returns a connected client that asks for longTimeout.
+func asking(t *testing.T, srv *zktest.Server, name, servers string) *framework.Client {
+	return testzk.Connected(t, servers, framework.WithDialer(srv.Client(name).DialContext),
+		framework.WithSessionTimeout(longTimeout))
+}
+
+// requireGranted checks the last timeout that the servers have granted the session of a client.
+func requireGranted(t *testing.T, srv *zktest.Server, client string, want time.Duration) {
+	t.Helper()
+	for _, s := range srv.Sessions() {
+		if s.Client == client {
+			require.Equal(t, want, s.Timeout)
+			return
+		}
+	}
+	require.Fail(t, "the client has no session", client)
+}
+
+// A ZooKeeper leader begins with the timeout that each session was created with. The servers have granted a
+// longer one since, and the client cannot reach the new leader.
+func TestHoldEndsByTheTimeoutOfTheFirstConnection(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		holder, waiter := asking(t, srv, "holder", srv.MemAddr()), asking(t, srv, "waiter", srv.MemAddr())
+		hold := mustAcquire(t, newMutex(t, holder, "/lock"))
+		srv.SetSessionTimeouts(time.Second, time.Hour)
+		srv.Client("holder").Drop()
+		time.Sleep(longTimeout)
+		requireGranted(t, srv, "holder", longTimeout)
+		require.NoError(t, hold.Err())
+		srv.Client("holder").Refuse(true)
+		require.NoError(t, srv.Restart())
+		next := mustAcquire(t, newMutex(t, waiter, "/lock"))
+		require.ErrorIs(t, hold.Err(), framework.ErrSessionLost, "the other hold is valid")
+		require.NoError(t, next.Release())
+		srv.Client("holder").Refuse(false)
+	}, zktest.WithSessionTimeouts(time.Second, short))
+}
+
+// A follower tells the ZooKeeper leader late of a request on a connection with a shorter timeout. The client has
+// been granted a longer one since, and cannot reach a server any more.
+func TestHoldEndsByTheTimeoutOfAnEarlierConnection(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+		sim.Ensemble(srv, random, 2)
+		waiter := asking(t, srv, "waiter", srv.MemAddr())
+		late, other := srv.Members()[1], srv.Members()[2]
+		late.SetSessionTimeouts(time.Second, short)
+		var server atomic.Pointer[zktest.Follower]
+		server.Store(late)
+		holder := testzk.Connected(t, srv.MemAddr(), framework.WithSessionTimeout(longTimeout),
+			framework.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return srv.Client("holder").DialContext(ctx, network, server.Load().MemAddr())
+			}))
+		hold := mustAcquire(t, newMutex(t, holder, "/lock"))
+		late.CutToLeader()
+		_, err := holder.Exists(t.Context(), "/lock")
+		require.NoError(t, err)
+		server.Store(other)
+		srv.Client("holder").Drop()
+		time.Sleep(time.Second)
+		requireGranted(t, srv, "holder", longTimeout)
+		require.NoError(t, hold.Err())
+		srv.Client("holder").Refuse(true)
+		srv.Client("holder").Drop()
+		late.Restore()
+		next := mustAcquire(t, newMutex(t, waiter, "/lock"))
+		require.ErrorIs(t, hold.Err(), framework.ErrSessionLost, "the other hold is valid")
+		require.NoError(t, next.Release())
+		srv.Client("holder").Refuse(false)
+	}, zktest.WithTick(time.Second))
+}
