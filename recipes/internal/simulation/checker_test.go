@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ type node struct {
 	path    string
 	created int64 // transaction that created the node
 	deleted int64 // transaction that deleted it, or 0
-	taken   bool  // the test deleted it or ended its session, so the client cannot know at once
+	taken   bool  // the test deleted it or ended its session, or that expired early: the client cannot know at once
 	jumped  bool  // a lease created without a queue node of its own while the queue was not empty
 }
 
@@ -65,8 +66,7 @@ type checker struct {
 	t       *testing.T
 	srv     *zktest.Server
 	start   time.Time
-	shorter bool          // servers may grant shorter timeouts than before
-	slow    time.Duration // within which the ZooKeeper leader hears of a request that a follower has got
+	shorter bool // servers may grant shorter timeouts than before
 
 	mu      sync.Mutex
 	nodes   map[string]*node            // all that ever existed, by path
@@ -171,41 +171,60 @@ func (c *checker) removeLocked(zxid int64, p string) {
 	}
 }
 
-// checkEnded checks that a hold has ended when the servers can give its lock to another client.
+// checkEnded checks that a hold has ended when the servers can give its lock to another client. If the servers
+// have expired the session before any timeout that the client knows of, the hold must end once the shortest of
+// these has passed: docs/guarantees.md assumes that the client hears of each timeout.
 func (c *checker) checkEnded(r *record, n *node) {
-	err := r.Err()
-	untold := err == nil && c.shorter && c.untold(r)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n.taken = n.taken || untold
-	if err == nil && !n.taken {
+	if r.Err() != nil || c.isTaken(n) {
+		return
+	}
+	if early := c.expiredEarly(r, n); early > 0 {
+		c.take(n) // another hold may be valid meanwhile
+		time.Sleep(early)
+	}
+	if r.Err() == nil {
 		c.errorf("%s (%v of %s, token %d) is deleted as of %d, but the hold is valid",
 			n.path, r.kind, r.owner, r.token, n.deleted)
 	}
 }
 
-// untold reports whether the client of a hold has not heard the answer to its last connect request, or whether
-// requests of an earlier connection have reached a server since then, or a follower may have told the leader of
-// them since. A shorter timeout of that connection then counts for the servers alone: docs/guarantees.md excludes
-// that.
-func (c *checker) untold(r *record) bool {
+// expiredEarly returns by how much the timeout that has expired the session of a hold is shorter than all those
+// that the client has heard of. It returns 0 if a request has deleted the node.
+func (c *checker) expiredEarly(r *record, n *node) time.Duration {
+	if !c.shorter {
+		return 0
+	}
 	client, _, _ := strings.Cut(r.owner, ".")
-	untold, late, ofServer := false, false, []string{"event", "disconnected", "expired"}
-	var request, again time.Duration // when they came: the last request, and the last connect request
-	told := false                    // a follower may have told of an earlier connection, and of nothing since
-	for _, e := range c.srv.Trace().Entries {
-		switch {
-		case e.Client != client || e.Session == "" || slices.Contains(ofServer, e.What):
-		case strings.HasPrefix(e.What, "connected again"):
-			untold, late, told, again = true, false, e.At-request < c.slow, e.At
-		case e.Code == zktest.SessionMoved:
-			late = true
-		default: // a request
-			untold, request = false, e.At
-			told = told && e.At < again+c.slow
+	all := c.srv.Trace().Entries
+	for _, e := range slices.Backward(all) {
+		if e.What == "expired" && e.Client == client && e.Zxid+1 == n.deleted { // its transaction is the next one
+			return max(0, shortest(all, e.Session)-e.Timeout)
 		}
 	}
-	return untold || late || told
+	return 0
+}
+
+// shortest returns the shortest timeout of a session that its client has heard of: it has sent a request since.
+func shortest(all []zktest.Entry, session string) time.Duration {
+	heard := time.Duration(math.MaxInt64)
+	for _, e := range all {
+		if e.Session == session && e.Timeout > 0 && e.What != "expired" {
+			heard = min(heard, e.Timeout)
+		}
+	}
+	return heard
+}
+
+func (c *checker) isTaken(n *node) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return n.taken
+}
+
+func (c *checker) take(n *node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n.taken = true
 }
 
 func (c *checker) writeLocked(zxid int64, change zktest.Change) {

@@ -62,7 +62,10 @@ var harmKinds = []harm{
 	}},
 	{"ensemble", func(h *harms, _ *member, _ *zktest.Client) { sim.Disturb(h.srv, h.random, h.longest) }},
 	{"short timeouts", func(h *harms, _ *member, _ *zktest.Client) {
-		h.boundTimeouts(sessionTimeout/3 + upTo(h.random, sessionTimeout*2/3))
+		least := max(sessionTimeout/3, 8*h.tick) // the guarantees assume eight ticks
+		some := h.srv.Members()[h.random.IntN(len(h.srv.Members())):]
+		boundTimeouts(some, least+upTo(h.random, sessionTimeout-least))
+		h.later(func() { boundTimeouts(some, time.Hour) })
 	}},
 }
 
@@ -105,8 +108,9 @@ func (h *harms) make() {
 	h.calmDown()
 }
 
-func (h *harms) boundTimeouts(most time.Duration) {
-	for _, f := range h.srv.Members() {
+// boundTimeouts limits the session timeouts that servers grant.
+func boundTimeouts(servers []*zktest.Follower, most time.Duration) {
+	for _, f := range servers {
 		f.SetSessionTimeouts(time.Second, most)
 	}
 }
@@ -133,7 +137,7 @@ func (h *harms) calmDown() {
 	h.srv.Resume(zktest.ExpireFirst)
 	h.srv.SetReadOnly(false)
 	sim.Calm(h.srv)
-	h.boundTimeouts(time.Hour)
+	boundTimeouts(h.srv.Members(), time.Hour)
 	for _, r := range h.rules {
 		r.Remove()
 	}

@@ -63,7 +63,6 @@ func run(t *testing.T, srv *zktest.Server, random *rand.Rand, p plan) tally {
 	s := &simulation{plan: p, t: t, srv: srv, random: random, all: ctx, calls: map[string]int{}}
 	s.checker = newChecker(t, srv, s.gate.commit)
 	s.checker.shorter = p.hasFault("short timeouts")
-	s.checker.slow = p.tick + p.lag
 	s.harms = newHarms(s)
 	s.prepare()
 	var working, electing sync.WaitGroup
