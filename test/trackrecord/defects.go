@@ -65,6 +65,13 @@ var defects = []defect{
 		says: "the context is alive during another hold",
 	},
 	{
+		name: "longer-timeout", found: read, commit: "d74e066",
+		text: "A session was granted a longer timeout on a later connection, and the deadline went on by that one. " +
+			"The servers went back to the shorter one, and two holds were valid at a time.",
+		folder: "recipes/mutex", tests: "^TestHoldEndsByTheTimeoutOf",
+		says: "the other hold is valid",
+	},
+	{
 		name: "suspended-machine", found: attacked, commit: "b691b50",
 		text: "After a suspension of the machine, contexts of lost holds lived for up to two thirds of " +
 			"the session timeout.",
