@@ -61,9 +61,10 @@ type cycle struct {
 // passed, it returns the number of its generation, as if it had been counted.
 //
 // Await fails when ctx ends; with framework.ErrClosed when the client is closed; with ErrParties if
-// the barrier was created for another n; with ErrNodeDeleted if another client deletes the party's
-// node or that of the barrier; with framework.ErrTooLarge if the nodes of n parties do not fit into one
-// transaction; and with what the servers refuse. Before it fails it takes the party back, for which it
+// the barrier was created for another n, or its node has data of another kind, or the last generation has
+// begun; with ErrNodeDeleted if another client deletes the party's node or that of the barrier; with
+// framework.ErrTooLarge if the nodes of n parties do not fit into one transaction; and with what the
+// servers refuse. Before it fails it takes the party back, for which it
 // waits up to one second. If the party was counted before that, Await succeeds. Otherwise
 // framework.OutcomeOf says whether it may be counted: not applied means that it is not and will not
 // be. If the barrier's node is deleted, that is unknown.
@@ -182,6 +183,9 @@ func (b *Cyclic) read(ctx context.Context) (*party, error) {
 			if err != nil {
 				return nil, err
 			}
+			if now.Generation == math.MaxInt64 {
+				return nil, fmt.Errorf("%w: generation %d is the last", ErrParties, now.Generation)
+			}
 			return &party{
 				Cyclic: b, generation: now.Generation, barrier: stat.Czxid, version: stat.Version, data: data,
 			}, nil
@@ -202,7 +206,7 @@ func (p *party) isReplaced(ctx context.Context, stat *zk.Stat, err error) bool {
 
 func (b *Cyclic) parse(data []byte) (c cycle, err error) {
 	err = json.Unmarshal(data, &c)
-	if err != nil || c.Parties == 0 || c.Generation < 0 || c.Generation == math.MaxInt64 { // which has no next one
+	if err != nil || c.Parties == 0 || c.Generation < 0 {
 		return cycle{}, fmt.Errorf("%w: the data %.80q is not that of a cyclic barrier", ErrParties, data)
 	}
 	if c.Parties != b.n {

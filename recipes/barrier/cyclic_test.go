@@ -3,6 +3,7 @@ package barrier_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -306,6 +307,23 @@ func TestNumbersOfPartiesMustAgree(t *testing.T) {
 		}
 		_, err = newCyclic(t, c, "/other", 2).Await(t.Context())
 		require.ErrorIs(t, err, barrier.ErrParties)
+	})
+}
+
+// Generations are numbered with 63 bits. A party of the last but one is counted. None begins the last.
+func TestLastGenerationOfACyclicBarrier(t *testing.T) {
+	virtually(t, func(t *testing.T, srv *zktest.Server) {
+		data := fmt.Sprintf(`{"parties":1,"generation":%d,"passed":[]}`, int64(math.MaxInt64-1))
+		require.NoError(t, srv.Create(path, []byte(data)))
+		b := newCyclic(t, client(t, srv, "a"), path, 1)
+		generation, err := b.Await(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, int64(math.MaxInt64-1), generation)
+		_, err = b.Await(t.Context())
+		require.ErrorIs(t, err, barrier.ErrParties)
+		require.ErrorContains(t, err, "generation 9223372036854775807 is the last")
+		require.Equal(t, framework.NotApplied, framework.OutcomeOf(err))
+		require.Empty(t, childrenOf(t, srv))
 	})
 }
 
