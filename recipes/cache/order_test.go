@@ -31,11 +31,16 @@ func TestLossThatIsToldLateIsIgnored(t *testing.T) {
 func TestWatchOfAnEarlierAttemptIsIgnored(t *testing.T) {
 	c := &Cache{current: make(chan struct{})}
 	f := &follower{Cache: c, inbox: listen.NewMailbox[func()]()}
-	set := time.Now()
-	s := &persistent{f: f, set: set}
-	s.handle(framework.WatchEvent{Type: zk.EventNotWatching}, set.Add(-2*time.Second))
-	s.lost(set.Add(-time.Second))
+	earlier := &persistent{f: f}
+	f.source = &persistent{f: f}
+	earlier.changed(framework.StateChange{State: framework.Suspended, At: time.Now()})
+	handlers, _ := f.inbox.Take()
+	require.Len(t, handlers, 1)
+	handlers[0]()
 	require.False(t, f.broken)
+	f.source = earlier
+	handlers[0]()
+	require.True(t, f.broken)
 }
 
 // A read that was to be sent when the connection was lost is sent on the next one.

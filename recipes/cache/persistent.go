@@ -16,36 +16,40 @@ import (
 type persistent struct {
 	f        *follower
 	watch    *framework.PersistentWatch
-	set      time.Time // when the watch was set on the current connection
+	set      time.Time // the watch has been set on the current connection, unless that was lost since
 	unlisten func()
 }
 
 // newSource sets the watch. It waits until a server has set it, or the follower must end.
 func newSource(f *follower) source {
-	s := &persistent{f: f}
-	s.unlisten = f.client.Listen(func(c framework.StateChange) {
-		if !c.State.IsConnected() {
-			f.tell(func() { s.lost(c.At) })
-		}
-	})
 	mode := framework.WatchTree
 	if f.cfg.depth == 0 {
 		mode = framework.WatchNode
 	}
 	for {
+		s := &persistent{f: f}
+		s.unlisten = f.client.Listen(s.changed)
 		watch, err := bridge.Of(f.client).Watch(f.ctx, f.root, mode, s.event)
 		if err == nil {
-			s.watch, s.set = watch, time.Now()
-			f.reset()
+			s.begin(watch)
 			return s
 		}
+		s.unlisten()
 		if errors.Is(err, framework.ErrUnimplemented) {
-			s.unlisten()
 			return newOneShot(f)
 		}
 		if !f.waitToWatch(err) {
 			return s
 		}
+	}
+}
+
+// begin notes that a server has set the watch. If the connection was lost since, zk.EventNotWatching follows.
+func (s *persistent) begin(watch *framework.PersistentWatch) {
+	s.watch, s.set = watch, time.Now()
+	s.f.reset()
+	if !s.f.client.State().IsConnected() {
+		s.f.broke(s.set)
 	}
 }
 
@@ -90,20 +94,34 @@ func (s *persistent) stop() {
 	}
 }
 
+// tell has the follower call fn, unless the watch is that of an earlier attempt, or its servers know it no more.
+func (s *persistent) tell(fn func()) {
+	s.f.tell(func() {
+		if s.f.source == s {
+			fn()
+		}
+	})
+}
+
+// changed is called when the client's state has changed.
+func (s *persistent) changed(c framework.StateChange) {
+	if !c.State.IsConnected() {
+		s.tell(func() { s.lost(c.At) })
+	}
+}
+
 // event is called by the goroutine that reads the connection. So all that was read before the event
 // is in the inbox before it.
 func (s *persistent) event(e framework.WatchEvent) {
 	at := time.Now()
-	s.f.tell(func() { s.handle(e, at) })
+	s.tell(func() { s.handle(e, at) })
 }
 
 func (s *persistent) handle(e framework.WatchEvent, at time.Time) {
 	switch {
 	case e.Type == zk.EventNotWatching:
-		if !at.Before(s.set) { // otherwise it was told to the watch of an earlier attempt
-			s.set = at
-			s.f.reset()
-		}
+		s.set = at
+		s.f.reset()
 	case e.Type == zk.EventNodeChildrenChanged, !s.f.covers(e.Path):
 	default:
 		j := s.f.want(e.Path)
