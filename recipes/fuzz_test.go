@@ -2,7 +2,9 @@ package recipes_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -61,10 +63,19 @@ var readers = map[string]struct {
 		}
 		return err
 	}, []error{barrier.ErrParties}},
-	"cyclic barrier": {func(t *testing.T, c *framework.Client, _ []byte) error {
+	"cyclic barrier": {func(t *testing.T, c *framework.Client, data []byte) error {
 		b, err := barrier.NewCyclic(c, fuzzed, 1)
 		require.NoError(t, err)
-		_, err = b.Await(testzk.Context(t))
+		generation, err := b.Await(testzk.Context(t))
+		var cycle struct {
+			Parties, Generation int64
+			Passed              []string
+		}
+		invalid := json.Unmarshal(data, &cycle)
+		if invalid == nil && cycle.Parties == 1 && cycle.Generation >= 0 && cycle.Generation < math.MaxInt64 {
+			require.NoError(t, err)
+			require.Equal(t, cycle.Generation, generation)
+		}
 		return err
 	}, []error{barrier.ErrParties}},
 	"shared limit": {func(t *testing.T, c *framework.Client, _ []byte) error {
@@ -124,6 +135,7 @@ func FuzzData(f *testing.F) {
 		"\x00\x00\x00\x02", "\x00\x00\x00\x00", "\x7f\xff\xff\xff\xff\xff\xff\xff", `{}`, `null`, `[]`,
 		`{"count":3}`, `{"count":3,"open":true}`, `{"count":-3}`,
 		`{"parties":1,"generation":0,"passed":[]}`, `{"parties":1,"generation":9223372036854775807}`,
+		`{"parties":1,"generation":9223372036854775806}`,
 		`{"parties":1,"generation":-5,"passed":["",""]}`, `{"parties":1e9}`, `{"token":1}`,
 		`{"token":9223372036854775807}`, `{"token":5,"resigned":true}`, `{"token":-1}`, `{"token":"x"}`,
 	} {
