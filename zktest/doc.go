@@ -102,8 +102,9 @@
 // accepted without effect, as by a server without a configuration for them. Reconfiguration is
 // refused as disabled. There is no TLS, no JMX and no admin server. There are no local sessions.
 // The authentication schemes are fixed: world, ip, auth and digest. Nothing is throttled. What
-// a client does not read stays in memory, as with the real server, but over TCP the connection ends
-// when that is more than 128 MiB. Nothing is written to disk: the state lives as long as the [Server].
+// a client does not read stays in memory, as with the real server, but the connection ends when that is
+// more than 128 MiB, whether the client does not read it or the test keeps it back. Nothing is written
+// to disk: the state lives as long as the [Server].
 // As with the real server, the order of children is unspecified. The server answers faster than the
 // real one, so tests of a client can show races that the real one hides.
 package zktest
