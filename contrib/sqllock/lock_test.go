@@ -88,15 +88,19 @@ type methods interface {
 // more time for a connection.
 type patient struct{ methods }
 
+// mostUnanswered is how often in a row a read may get no answer in its time. A stall of a machine is shorter.
+const mostUnanswered = 10
+
 // untilAnswered calls an acquire until a read is answered, or ctx ends.
-func untilAnswered(ctx context.Context, acquire func() error) error {
-	for {
-		err := acquire()
+func untilAnswered(ctx context.Context, acquire func() error) (err error) {
+	for range mostUnanswered {
+		err = acquire()
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "a request has got no answer") ||
 			errors.Is(err, context.DeadlineExceeded) || errors.Is(err, recipes.ErrNotAcquired) {
-			return err
+			break
 		}
 	}
+	return err
 }
 
 func (p patient) Acquire(ctx context.Context) (hold *recipes.Hold, err error) {
