@@ -47,8 +47,13 @@ func Example_latch() {
 		if err := serve(ctx, client); err != nil {
 			return err
 		}
-		<-told
-		<-told
+		for range 2 {
+			select {
+			case <-told:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 		return nil
 	})
 	// Unordered output:

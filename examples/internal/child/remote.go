@@ -86,9 +86,12 @@ type Remote[Q, A any] struct {
 	client *http.Client
 }
 
+// stepTimeout is how long a step may take.
+const stepTimeout = time.Minute
+
 // NewRemote returns a Remote for what the parent serves at url. Errors begin with the name.
 func NewRemote[Q, A any](name, url string) Remote[Q, A] {
-	return Remote[Q, A]{name, url, &http.Client{}}
+	return Remote[Q, A]{name, url, &http.Client{Timeout: stepTimeout}}
 }
 
 // Do takes one step. The error matches fence.ErrStale if the token was refused.
