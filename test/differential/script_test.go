@@ -29,6 +29,8 @@ type script struct {
 	sessions  []*session
 	passwords []string
 	times     map[int64]int64 // the time of each zxid in a Stat
+	over      chan struct{}   // closed by finish
+	measuring sync.WaitGroup
 }
 
 // session is a session in an answer of the server.
@@ -39,7 +41,9 @@ type session struct {
 }
 
 func newScript(on target, scenario string) *script {
-	return &script{target: on, scenario: scenario, began: time.Now(), times: map[int64]int64{}}
+	return &script{
+		target: on, scenario: scenario, began: time.Now(), times: map[int64]int64{}, over: make(chan struct{}),
+	}
 }
 
 // root returns the scenario's own node.
@@ -66,6 +70,8 @@ func (s *script) prepare() {
 
 // finish closes all connections and sessions that are still open. It is not in the transcript.
 func (s *script) finish() {
+	close(s.over)
+	s.measuring.Wait()
 	for _, c := range s.clients {
 		c.conn.Close()
 	}

@@ -30,18 +30,22 @@ func TestWaits(t *testing.T) {
 const waitSlack = 5 * time.Second
 
 // delay measures from now on how much time passes, all in all, while answers are due. The delay is what
-// happens late for no other reason than that the machine is busy.
+// happens late for no other reason than that the machine is busy. It includes a pause that has begun.
 func (s *script) delay() (sum func() time.Duration) {
 	const pause = 500 * time.Millisecond
 	c, begun := s.hidden(), time.Now()
 	var answers atomic.Int64
-	go func() {
-		for c.ending == nil { // ends with the scenario
-			time.Sleep(pause)
+	s.measuring.Go(func() {
+		for c.ending == nil {
+			select {
+			case <-time.After(pause):
+			case <-s.over:
+				return
+			}
 			c.do(rawzk.Sync("/"))
 			answers.Add(1)
 		}
-	}()
+	})
 	return func() time.Duration { return time.Since(begun) - time.Duration(answers.Load())*pause }
 }
 
