@@ -110,20 +110,30 @@ func (h hits) add(other hits) {
 	}
 }
 
-// table returns a line for each kind of request, with the hits of each kind of fault, and a line for
-// each kind of other fault.
+// table returns a table in Markdown with a row for each kind of request, with the hits of each kind of fault,
+// and one with a row for each kind of other fault.
 func (h hits) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-16s %-20s", "recipe", "request")
-	for _, f := range requestHarms {
-		fmt.Fprintf(&b, " %11s", f)
+	row := func(recipe, request string, cells ...any) {
+		fmt.Fprintf(&b, "| %-15s | %-19s |", recipe, request)
+		for _, c := range cells {
+			fmt.Fprintf(&b, " %11v |", c)
+		}
+		b.WriteString("\n")
 	}
+	var heads, lines []any
+	for _, f := range requestHarms {
+		heads, lines = append(heads, f), append(lines, "---:")
+	}
+	row("recipe", "request", heads...)
+	row("---", "---", lines...)
 	for _, r := range append([]*recipe{clients}, allRecipes...) {
 		for _, q := range r.requests {
-			fmt.Fprintf(&b, "\n%-16s %-20s", r.name, q.name)
+			var cells []any
 			for _, f := range requestHarms {
-				fmt.Fprintf(&b, " %11d", h[cell{r.name, q.name, f}])
+				cells = append(cells, h[cell{r.name, q.name, f}])
 			}
+			row(r.name, q.name, cells...)
 		}
 	}
 	others := map[string]int{}
@@ -132,9 +142,10 @@ func (h hits) table() string {
 			others[c.Fault] += n
 		}
 	}
-	b.WriteString("\nother faults, each counted for each recipe that took part:")
+	b.WriteString("\nOther faults, each counted for each recipe that took part:\n\n")
+	fmt.Fprintf(&b, "| %-14s | %11s |\n| %-14s | %11s |\n", "fault", "number", "---", "---:")
 	for _, f := range slices.SortedFunc(maps.Keys(others), cmp.Compare[string]) {
-		fmt.Fprintf(&b, "\n%-37s %11d", f, others[f])
+		fmt.Fprintf(&b, "| %-14s | %11d |\n", f, others[f])
 	}
 	return b.String()
 }
