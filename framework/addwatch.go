@@ -71,9 +71,12 @@ type PersistentWatch struct {
 	events listen.Listeners[WatchEvent]
 	tell   func(WatchEvent) // called by the goroutine that reads the connection, with a lock held
 	unhear func()           // no call of the function begins afterwards
-	done   chan struct{}
-	set    bool  // a server has set it, so that it is told events; guarded by the mu of watchers
-	err    error // guarded by the mu of watchers
+	// tellBegin has zk.EventNotWatching told for the first time when a server has set the watch.
+	tellBegin bool
+
+	done chan struct{}
+	set  bool  // a server has set it, so that it is told events; guarded by the mu of watchers
+	err  error // guarded by the mu of watchers
 }
 
 // AddWatch watches a node, which need not exist, or a tree. It returns when a server has set the
@@ -182,7 +185,7 @@ func (s *session) addWatch(ctx context.Context, w *PersistentWatch) error {
 	}
 	s.watches.await(w.full, w.mode, func(err error) {
 		if err == nil {
-			s.core.watchers.begin(w)
+			s.core.watchers.begin(s, w)
 		}
 		p.complete(nothing{}, err)
 	})

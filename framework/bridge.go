@@ -34,7 +34,7 @@ func (b clientBridge) Go(fn func()) bool { return b.c.spawn(fn) }
 func (b clientBridge) Watch(
 	ctx context.Context, path string, mode WatchMode, fn func(WatchEvent),
 ) (*PersistentWatch, error) {
-	w := &PersistentWatch{mode: mode, tell: fn, unhear: func() {}}
+	w := &PersistentWatch{mode: mode, tell: fn, unhear: func() {}, tellBegin: true}
 	return b.c.watch(ctx, path, w, checkWatch(mode, fn))
 }
 

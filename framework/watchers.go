@@ -62,11 +62,15 @@ func (ws *watchers) add(w *PersistentWatch) {
 	}
 }
 
-// begin has a watch told all events from now on. Before, only those would be told that the server
+// begin has a watch of s told all events from now on. Before, only those would be told that the server
 // sends for other watches of the client.
-func (ws *watchers) begin(w *PersistentWatch) {
+func (ws *watchers) begin(s *session, w *PersistentWatch) {
+	told := WatchEvent{Type: zk.EventNotWatching, Path: w.relative(w.full), Session: s.id()}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
+	if w.tellBegin && !w.set {
+		w.tell(told)
+	}
 	w.set = true
 }
 

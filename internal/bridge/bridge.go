@@ -26,7 +26,8 @@ type Client interface {
 	Go(fn func()) bool
 	// Watch is framework.Client.AddWatch with another goroutine: fn is called by the one that reads
 	// the connection, before that handles what the server has sent behind the event. A lock is held,
-	// so fn must not wait or use the client. A call of fn may begin after the watch was stopped.
+	// so fn must not wait or use the client. A call of fn may begin after the watch was stopped. The
+	// first call is with zk.EventNotWatching, when a server has set the watch.
 	Watch(ctx context.Context, path string, mode framework.WatchMode,
 		fn func(framework.WatchEvent)) (*framework.PersistentWatch, error)
 	// Room returns how many bytes of data may be added to a transaction of ops until Multi refuses it

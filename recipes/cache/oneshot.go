@@ -2,6 +2,7 @@ package cache
 
 import (
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -44,6 +45,8 @@ func newOneShot(f *follower) *oneShot {
 	})
 	if f.client.State().IsConnected() {
 		f.tell(s.connected)
+	} else {
+		f.broke(time.Now())
 	}
 	return s
 }

@@ -208,3 +208,43 @@ func TestOneShotWatchesAreUsedUpBeforeANodeIsReplaced(t *testing.T) {
 		require.Equal(t, read(t, client, "/a", scope{depth: -1, data: true}), content(c))
 	})
 }
+
+// A server that does not know persistent watches any more, and the loss of the connection to it, come while the
+// cache is busy. Whichever it handles first, it knows that it has no connection.
+func TestConnectionIsLostBeforeOneShotWatches(t *testing.T) {
+	for range 20 { // the order of the two is a matter of chance
+		sim.Once(t, 1, lossBeforeOneShot)
+	}
+}
+
+func lossBeforeOneShot(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+	client := simClient(t, srv, random, "c0", srv.MemAddr())
+	require.NoError(t, srv.Load(map[string]string{"/a": "", "/a/b": ""}))
+	var once sync.Once
+	busy, goOn := make(chan struct{}), make(chan struct{})
+	c := start(t, client, "/a", cache.WithFilter(func(node string) bool {
+		if path.Base(node) == "gate" {
+			once.Do(func() { close(busy); <-goOn })
+		}
+		return true
+	}))
+	require.NoError(t, srv.Create("/a/gate", nil))
+	<-busy
+	rule := srv.On(fault.Match{Op: fault.OpSetWatches2, Times: fault.Always}, fault.Fail(zktest.Unimplemented))
+	srv.Client("c0").Drop()
+	require.NoError(t, rule.Wait(t.Context()))
+	time.Sleep(100 * time.Millisecond)
+	srv.Client("c0").Refuse(true)
+	srv.Client("c0").Drop()
+	time.Sleep(100 * time.Millisecond)
+	close(goOn)
+	time.Sleep(time.Second)
+	require.False(t, client.State().IsConnected())
+	require.NoError(t, srv.Set("/a/b", []byte("new")))
+	_, stale := c.StaleSince()
+	require.True(t, stale, "the cache is current although there is no connection")
+	srv.Client("c0").Refuse(false)
+	becomesReady(t, c)
+	n, _ := c.Get("/a/b")
+	require.Equal(t, "new", string(n.Data))
+}

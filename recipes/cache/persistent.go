@@ -16,7 +16,7 @@ import (
 type persistent struct {
 	f        *follower
 	watch    *framework.PersistentWatch
-	set      time.Time // the watch has been set on the current connection, unless that was lost since
+	set      time.Time // when a server has set the watch on the last connection that had it
 	unlisten func()
 }
 
@@ -31,7 +31,7 @@ func newSource(f *follower) source {
 		s.unlisten = f.client.Listen(s.changed)
 		watch, err := bridge.Of(f.client).Watch(f.ctx, f.root, mode, s.event)
 		if err == nil {
-			s.begin(watch)
+			s.watch = watch
 			return s
 		}
 		s.unlisten()
@@ -41,15 +41,6 @@ func newSource(f *follower) source {
 		if !f.waitToWatch(err) {
 			return s
 		}
-	}
-}
-
-// begin notes that a server has set the watch. If the connection was lost since, zk.EventNotWatching follows.
-func (s *persistent) begin(watch *framework.PersistentWatch) {
-	s.watch, s.set = watch, time.Now()
-	s.f.reset()
-	if !s.f.client.State().IsConnected() {
-		s.f.broke(s.set)
 	}
 }
 
