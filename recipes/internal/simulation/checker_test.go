@@ -1,7 +1,6 @@
 package simulation_test
 
 import (
-	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -205,11 +204,11 @@ func (c *checker) expiredEarly(r *record, n *node) time.Duration {
 }
 
 // shortest returns the shortest timeout of a session that its client has heard of: it has sent a request since.
-func shortest(all []zktest.Entry, session string) time.Duration {
-	heard := time.Duration(math.MaxInt64)
+// It returns 0 if there is none.
+func shortest(all []zktest.Entry, session string) (heard time.Duration) {
 	for _, e := range all {
-		if e.Session == session && e.Timeout > 0 && e.What != "expired" {
-			heard = min(heard, e.Timeout)
+		if e.Session == session && e.Timeout > 0 && e.What != "expired" && (heard == 0 || e.Timeout < heard) {
+			heard = e.Timeout
 		}
 	}
 	return heard
