@@ -65,6 +65,8 @@ type sessionBridge struct{ s *Session }
 
 func (b sessionBridge) Key(path string) any { return b.s.key(path) }
 
+func (b sessionBridge) LongestTimeout() time.Duration { return b.s.bound.longestTimeout() }
+
 func (b sessionBridge) Metrics() metrics.Metrics { return b.s.metrics() }
 
 func (b sessionBridge) AddHeld(n int64, l metrics.Labels) { b.s.addHeld(n, l) }

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/retry"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
@@ -87,4 +90,110 @@ func TestSessionWithARaisedTimeoutOutlivesANearDeadline(t *testing.T) {
 			}, zktest.WithSessionTimeouts(raised, time.Hour))
 		})
 	}
+}
+
+// A server that grants no timeout as short as the session's has longer ticks, and its reports take longer than
+// the holds of the session could last. So the session ends at once, and the next one has the longer timeout.
+func TestSessionThatTheServersHaveOutgrownEnds(t *testing.T) {
+	for _, raised := range []time.Duration{5 * time.Second, 30 * time.Second} {
+		t.Run(raised.String(), func(t *testing.T) {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+				c := asking(t, srv, 4*time.Second)
+				first, hold := session(t, c), acquire(t, c)
+				srv.SetSessionTimeouts(raised, time.Hour)
+				srv.Client("a").Drop()
+				<-hold.Done()
+				require.ErrorIs(t, hold.Err(), framework.ErrSessionLost)
+				require.ErrorContains(t, hold.Err(), "its timeout of 4s is shorter than all that a server grants now")
+				next := acquire(t, c)
+				require.NotEqual(t, first.ID(), session(t, c).ID())
+				requireGranted(t, c, raised)
+				require.Len(t, srv.Sessions(), 1, "the first one is closed")
+				time.Sleep(20 * raised)
+				require.NoError(t, next.Err())
+			}, zktest.WithSessionTimeouts(time.Second, time.Hour))
+		})
+	}
+}
+
+// A connection was granted the same timeout as before, and was not confirmed. The next one is granted a shorter
+// timeout. That counts from the next one on.
+func TestUnconfirmedConnectionCountsWithItsOwnTimeout(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := asking(t, srv, 30*time.Second)
+		hold := acquire(t, c)
+		time.Sleep(60 * time.Second)
+		rule := srv.On(fault.Match{Op: fault.OpMulti, Times: fault.Always}, fault.Delay(9*time.Second))
+		srv.Client("a").Drop()
+		time.Sleep(8 * time.Second)
+		rule.Remove()
+		if err := hold.Err(); err != nil {
+			t.Fatal("before", err)
+		}
+		srv.SetSessionTimeouts(time.Second, 6*time.Second)
+		srv.Client("a").Drop()
+		start := time.Now()
+		for range 2000 {
+			time.Sleep(10 * time.Millisecond)
+			if err := hold.Err(); err != nil {
+				t.Fatalf("lost %v after the reconnect: %v", time.Since(start), err)
+			}
+		}
+	}, zktest.WithSessionTimeouts(time.Second, time.Hour))
+}
+
+// As TestNodeOfASessionThatCannotBeClosedIsDeleted, but the session was first granted 5 s, and then the 20 s that
+// the client asks for. The servers keep it for that long.
+func TestNodeOfASessionWithALongerTimeoutIsDeleted(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		d, cut := &detour{t: t, srv: srv, follower: srv.Follower(0)}, &routes{}
+		logged, logs := observer.New(zap.InfoLevel)
+		d.connectBy(cut, framework.WithLogger(zap.New(logged)))
+		require.Equal(t, 5*time.Second, srv.Sessions()[0].Timeout)
+		for _, f := range srv.Members() {
+			f.SetSessionTimeouts(time.Second, time.Hour)
+		}
+		for range 2 { // to the leader, and back to the follower
+			srv.Client("a").Drop()
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 20*time.Second, srv.Sessions()[0].Timeout)
+		d.follower.HoldRequests()
+		d.abandon(1)
+		require.Positive(t, d.follower.Waiting())
+		rule := d.giveUp(cut)
+		closed := func() bool { return logs.FilterMessage("session closed").Len() > 0 }
+		testzk.Eventually(t, closed, "the first session is not given up")
+		time.Sleep(time.Second)
+		rule.Remove()
+		d.follower.ReleaseRequests()
+		time.Sleep(10 * time.Minute)
+		d.empty()
+	}, zktest.WithSessionTimeouts(time.Second, 5*time.Second))
+}
+
+// The client cannot close a lost session for 8 s. It tries for longer than the timeout that it relied on, because
+// the servers would keep the session for the one that they granted last.
+func TestSessionIsClosedAsLongAsTheServersMayKeepIt(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := asking(t, srv, 30*time.Second)
+		srv.SetSessionTimeouts(time.Second, time.Hour)
+		srv.Client("a").Drop()
+		time.Sleep(time.Second)
+		first := session(t, c)
+		hold := acquire(t, c)
+		srv.Client("a").Cut()
+		for hold.Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		rule := srv.On(fault.Match{Op: fault.OpCloseSession, Client: "a", Times: 1000}, fault.DropBefore())
+		srv.Client("a").Heal()
+		start := time.Now()
+		testzk.Eventually(t, func() bool { s, err := c.Session(t.Context()); return err == nil && s.ID() != first.ID() }, "no next")
+		time.Sleep(8 * time.Second)
+		rule.Remove()
+		next := acquire(t, c)
+		require.NoError(t, next.Err())
+		require.Less(t, time.Since(start), 12*time.Second)
+	}, zktest.WithSessionTimeouts(time.Second, 4*time.Second))
 }

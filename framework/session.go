@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework/internal/conn"
 	"github.com/docent-zk/docent/internal/errtext"
 	"github.com/docent-zk/docent/internal/hooks"
+	"github.com/docent-zk/docent/internal/logfield"
 	"github.com/docent-zk/docent/internal/signal"
 )
 
@@ -124,6 +126,9 @@ func (s *session) timeout() time.Duration {
 	return s.info.Timeout
 }
 
+// longestTimeout returns for how long the servers may keep the session.
+func (s *session) longestTimeout() time.Duration { return s.conn.Info().Longest }
+
 // reason returns why the session has ended, or nil if it is not known to have ended.
 func (s *session) reason() error {
 	s.mu.Lock()
@@ -148,13 +153,23 @@ func (h handler) Quorum() bool {
 	return h.core.cfg.quorum && len(h.onEnd) > 0
 }
 
-// Established implements conn.Handler.
+// Established implements conn.Handler. It ends a session whose timeout the servers have outgrown: their
+// reports may take longer than its holds could last. The next session has a longer timeout.
 func (h handler) Established(info conn.Info) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.info.ID == 0 {
+	before := h.info
+	if before.ID == 0 {
 		h.info = info
 		h.notifyLocked()
+	}
+	h.mu.Unlock()
+	if info.Timeout < before.Timeout {
+		h.core.cfg.log.Warn("a server grants a shorter session timeout than before", logfield.Session(info.ID),
+			zap.Duration("before", before.Timeout), zap.Duration("granted", info.Timeout))
+	}
+	if info.Outgrown {
+		h.end(fmt.Errorf("%w: its timeout of %v is shorter than all that a server grants now", ErrSessionLost,
+			info.Timeout))
 	}
 }
 
@@ -318,11 +333,11 @@ func (s *session) deadline() (until time.Time, since conn.Stamp, allowed time.Du
 	proven, claimed := s.conn.Contact()
 	since, allowed = proven.At, s.deadlineAfter(proven.Timeout)
 	until = since.Time().Add(allowed)
-	if claimed.At.IsZero() {
-		return until, since, allowed
-	}
-	if other := claimed.At.Time().Add(s.deadlineAfter(claimed.Timeout)); other.Before(until) {
-		return other, claimed.At, s.deadlineAfter(claimed.Timeout)
+	for _, c := range claimed {
+		part := s.deadlineAfter(c.Timeout)
+		if other := c.At.Time().Add(part); other.Before(until) {
+			until, since, allowed = other, c.At, part
+		}
 	}
 	return until, since, allowed
 }

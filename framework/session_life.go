@@ -88,7 +88,7 @@ func (s *session) close() {
 	s.conn.Close()
 	s.core.forget(s.conn)
 	if left { // each attempt to end the session may have prolonged it, by a timeout and a tick
-		sleep(s.timeout()*3/2, s.core.ctx.Done(), nil)
+		sleep(s.longestTimeout()*3/2, s.core.ctx.Done(), nil)
 	}
 	close(s.closed)
 	s.late.ended(s)
@@ -105,11 +105,11 @@ func (s *session) closeContext() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(s.core.grace)
 	ended := conn.Now()
 	stop := context.AfterFunc(s.core.ctx, func() {
-		if ended.Elapsed() >= s.timeout() {
+		if ended.Elapsed() >= s.longestTimeout() {
 			cancel()
 		}
 	})
-	timeout := s.timeout()
+	timeout := s.longestTimeout()
 	forget := s.core.whenReplaced(func() { time.AfterFunc(timeout, cancel) })
 	return ctx, func() { forget(); stop(); cancel() }
 }

@@ -43,8 +43,8 @@ const (
 	LocksHeld
 	// ClientStates is the number of clients in each state of the connection.
 	ClientStates
-	// SessionTimeout is the session timeout that the servers granted. A client without a session
-	// has none.
+	// SessionTimeout is the shortest session timeout that the servers granted the session. A client without
+	// a session has none.
 	SessionTimeout
 	// SessionRemaining is the time until the deadline of the session, which each answer of the
 	// ZooKeeper leader moves. Without a session it is 0.
@@ -157,7 +157,7 @@ var instruments = [...]instrument{
 		[]string{"recipe", "path"}},
 	ClientStates: {"docent.client.state", "{client}", "Clients by the state of their connection.", GaugeSum,
 		[]string{"state"}},
-	SessionTimeout: {"docent.session.timeout", "s", "The session timeout that the servers granted.", GaugeMin, nil},
+	SessionTimeout: {"docent.session.timeout", "s", "The shortest session timeout that the servers granted.", GaugeMin, nil},
 	SessionRemaining: {"docent.session.remaining", "s",
 		"Time until the session ends unless the ZooKeeper leader answers.", GaugeMin, nil},
 }

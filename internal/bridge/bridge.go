@@ -60,6 +60,9 @@ type Session interface {
 	// ended. fn must return soon after the end of the session. The servers are asked to close the
 	// session only after fn has returned. Client.Close waits for fn too.
 	Go(fn func()) bool
+	// LongestTimeout returns the longest timeout that the servers have granted the session. They may keep
+	// it for that long.
+	LongestTimeout() time.Duration
 	// Metrics is Client.Metrics.
 	Metrics() metrics.Metrics
 	// AddHeld is Client.AddHeld.

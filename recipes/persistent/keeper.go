@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/ctxerr"
 	"github.com/docent-zk/docent/internal/logfield"
 	"github.com/docent-zk/docent/recipes/internal/pause"
@@ -320,7 +321,7 @@ func (k *keeper) awaitVacancy(ctx context.Context, session *framework.Session, n
 	}
 	limit := k.cfg.occupied
 	if limit < 0 {
-		limit = 2 * session.Timeout()
+		limit = 2 * bridge.OfSession(session).LongestTimeout()
 	}
 	left := limit - time.Since(k.blocked)
 	if left <= 0 {

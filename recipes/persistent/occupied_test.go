@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/recipes/persistent"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 // occupy creates an ephemeral node of another client at the path.
@@ -213,4 +215,29 @@ func TestErrorOfAnOccupiedPathNamesTheOwner(t *testing.T) {
 			require.NoError(t, other.Delete(t.Context(), path, -1))
 		}
 	})
+}
+
+// Both programs ask for 30 s, and the servers grant both 30 s. The second one was granted 6 s before. It waits
+// until the node of the first one expires.
+func TestNodeOfAProcessWithTheSameTimeoutIsWaitedFor(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		asking := func(name string) *framework.Client {
+			return testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext),
+				framework.WithSessionTimeout(30*time.Second))
+		}
+		second := asking("second")
+		srv.SetSessionTimeouts(time.Second, time.Hour)
+		srv.Client("second").Drop()
+		time.Sleep(time.Hour / 4)
+		first := asking("first")
+		_, err := first.Create(t.Context(), path, nil, framework.Ephemeral(), framework.Parents())
+		require.NoError(t, err)
+		srv.Client("first").Cut() // it crashes
+		for _, s := range srv.Sessions() {
+			require.Equal(t, 30*time.Second, s.Timeout)
+		}
+		n := started(t, second, path)
+		require.NoError(t, n.WaitReady(t.Context()))
+		srv.Client("first").Heal()
+	}, zktest.WithSessionTimeouts(time.Second, 6*time.Second))
 }

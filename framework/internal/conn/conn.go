@@ -99,11 +99,13 @@ type attempt struct {
 	cancel  context.CancelFunc // nil: no attempt is under way
 }
 
-// Info is what a server said about the session in its connect reply.
+// Info is what servers said about the session in their connect replies.
 type Info struct {
 	ID       int64
 	Password []byte
-	Timeout  time.Duration // the shortest that a server has granted
+	Timeout  time.Duration // the shortest that a server has granted: the client must not rely on more
+	Longest  time.Duration // the longest one: the servers may keep the session for that long
+	Outgrown bool          // the present server grants no timeout as short as Timeout
 }
 
 // New returns a Conn, which connects after a call of Start. The caller must call Close.

@@ -28,16 +28,19 @@ type contact struct {
 	// have been reported. A later reply may show that the others have been reported too.
 	answered []exchange
 
-	// unconfirmed is when the connect request of an unconfirmed connection was sent, or zero. claimed is that of
-	// the first one since a connection was confirmed.
-	unconfirmed, claimed Stamp
+	// unconfirmed is when the connect request of an unconfirmed connection was sent, or zero.
+	unconfirmed Stamp
+
+	// claimed has the unconfirmed connections since a connection was confirmed: the first one, and those on which
+	// a shorter timeout was granted than before.
+	claimed []Contact
 
 	// countsFrom is a moment at most one heartbeat interval after the leader is known to have heard
 	// of the session. The client counts the session timeout from then.
 	countsFrom Stamp
 
 	timeout time.Duration // counts from countsFrom
-	granted time.Duration // the shortest that a server has granted the session; counts from claimed
+	granted time.Duration // the shortest that a server has granted the session
 	even    bool          // whether replies come in an even stream, and in time
 }
 
@@ -82,17 +85,17 @@ func (c *contact) setTimeouts(asked, granted time.Duration) {
 // nothing about it.
 func (c *contact) restart(sent Stamp) {
 	c.answered = append(c.answered[:0], exchange{sent, sent.Add(-c.reportDelay)})
-	c.countsFrom, c.timeout, c.unconfirmed, c.claimed = sent, c.granted, Stamp{}, Stamp{}
+	c.countsFrom, c.timeout, c.unconfirmed, c.claimed = sent, c.granted, Stamp{}, nil
 	c.even = c.reportDelay <= c.interval
 }
 
 // reconnect records a connection that the word of one server does not confirm. The connection
 // counts from the next reply that add records, as if restart had been called. Until then the
-// session can be relied on as before, but no longer than if the first connection since then counted:
-// it may have been granted a shorter timeout, and a replaced leader may have accepted the others.
+// session can be relied on as before, but no longer than if any of the connections since then counted:
+// a replaced leader may have accepted the last one only.
 func (c *contact) reconnect(sent Stamp) {
-	if c.unconfirmed.IsZero() {
-		c.claimed = sent
+	if last := len(c.claimed) - 1; last < 0 || c.granted < c.claimed[last].Timeout {
+		c.claimed = append(c.claimed, Contact{sent, c.granted})
 	}
 	c.answered, c.even, c.unconfirmed = c.answered[:0], false, sent
 }

@@ -88,8 +88,10 @@ func (c *Conn) established(info Info, sent Stamp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	again := c.info.ID != 0
-	c.contact.setTimeouts(c.cfg.SessionTimeout, info.Timeout)
-	info.Timeout = c.contact.granted
+	asked, granted := c.cfg.SessionTimeout, info.Timeout
+	c.contact.setTimeouts(asked, granted)
+	info.Timeout, info.Longest = c.contact.granted, max(granted, c.info.Longest)
+	info.Outgrown = granted > asked && granted > info.Timeout
 	c.info, c.took, c.lastHeartbeat = info, time.Since(c.attempt.started), Now()
 	if again {
 		c.contact.reconnect(sent)

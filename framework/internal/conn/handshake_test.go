@@ -106,7 +106,10 @@ func TestSessionIsKnownOnceGranted(t *testing.T) {
 	s := serve(t, func(p *peer) { p.answerAll(0x1234, 1234*time.Millisecond) })
 	c := connect(t, Config{}, s.addr())
 	c.awaitSession(t, 0x1234)
-	require.Equal(t, Info{ID: 0x1234, Password: []byte("password of 16 b"), Timeout: 1234 * time.Millisecond}, c.Info())
+	require.Equal(t, Info{
+		ID: 0x1234, Password: []byte("password of 16 b"),
+		Timeout: 1234 * time.Millisecond, Longest: 1234 * time.Millisecond,
+	}, c.Info())
 }
 
 func TestConnectReplyWithoutSessionOrTimeoutMeansExpiry(t *testing.T) {

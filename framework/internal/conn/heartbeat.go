@@ -1,6 +1,9 @@
 package conn
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A heartbeat is a request that only the ZooKeeper leader can answer. One is sent in each sixth of
 // the session timeout, and four times as many while replies do not come in an even stream, or not in time.
@@ -24,13 +27,13 @@ type Contact struct {
 	Timeout time.Duration
 }
 
-// Contact returns the moment from which the session timeout counts; see type contact. If claimed is
-// not zero, the session can be relied on no longer than claimed allows either. A follower that is
-// cut off from the ZooKeeper leader still answers reads for a while. Those replies do not count.
-func (c *Conn) Contact() (proven, claimed Contact) {
+// Contact returns the moment from which the session timeout counts; see type contact. The session can
+// be relied on no longer than each of claimed allows either. A follower that is cut off from the
+// ZooKeeper leader still answers reads for a while. Those replies do not count.
+func (c *Conn) Contact() (proven Contact, claimed []Contact) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Contact{c.contact.countsFrom, c.contact.timeout}, Contact{c.contact.claimed, c.contact.granted}
+	return Contact{c.contact.countsFrom, c.contact.timeout}, slices.Clone(c.contact.claimed)
 }
 
 // RelyOnQuorum sets whether only transactions count as heartbeats. A quorum of the servers agrees
