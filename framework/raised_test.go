@@ -189,7 +189,10 @@ func TestSessionIsClosedAsLongAsTheServersMayKeepIt(t *testing.T) {
 		rule := srv.On(fault.Match{Op: fault.OpCloseSession, Client: "a", Times: 1000}, fault.DropBefore())
 		srv.Client("a").Heal()
 		start := time.Now()
-		testzk.Eventually(t, func() bool { s, err := c.Session(t.Context()); return err == nil && s.ID() != first.ID() }, "no next")
+		testzk.Eventually(t, func() bool {
+			s, err := c.Session(t.Context())
+			return err == nil && s.ID() != first.ID()
+		}, "there is no next session")
 		time.Sleep(8 * time.Second)
 		rule.Remove()
 		next := acquire(t, c)

@@ -157,7 +157,8 @@ var instruments = [...]instrument{
 		[]string{"recipe", "path"}},
 	ClientStates: {"docent.client.state", "{client}", "Clients by the state of their connection.", GaugeSum,
 		[]string{"state"}},
-	SessionTimeout: {"docent.session.timeout", "s", "The shortest session timeout that the servers granted.", GaugeMin, nil},
+	SessionTimeout: {"docent.session.timeout", "s", "The shortest session timeout that the servers granted.",
+		GaugeMin, nil},
 	SessionRemaining: {"docent.session.remaining", "s",
 		"Time until the session ends unless the ZooKeeper leader answers.", GaugeMin, nil},
 }

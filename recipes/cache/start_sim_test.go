@@ -23,10 +23,6 @@ const (
 // watch fail, and their answers come late. Each cache is current soon after the last fault.
 func TestSimulatedStart(t *testing.T) { sim.Run(t, startSeeds, simulateStart) }
 
-// In the run with this seed the watch of an earlier attempt was set again, and then the connection was lost.
-// That came to the cache when its own watch was set.
-func TestWatchOfAnEarlierAttempt(t *testing.T) { sim.Once(t, 5643, simulateStart) }
-
 func simulateStart(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	servers := []string{srv.MemAddr()}
 	for range random.IntN(3) {
