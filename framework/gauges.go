@@ -70,7 +70,7 @@ func (c *core) readGauges(report func(metrics.Instrument, float64, metrics.Label
 	remaining := 0.0
 	if s := c.currentSession(); s != nil && s.reason() == nil {
 		report(metrics.SessionTimeout, s.timeout().Seconds(), metrics.Labels{})
-		_, since, allowed := s.deadline()
+		since, allowed := s.deadline()
 		remaining = max(allowed-since.Elapsed(), 0).Seconds()
 	}
 	report(metrics.SessionRemaining, remaining, metrics.Labels{})

@@ -142,6 +142,25 @@ func TestUnconfirmedConnectionCountsWithItsOwnTimeout(t *testing.T) {
 	}, zktest.WithSessionTimeouts(time.Second, time.Hour))
 }
 
+// A suspension before an unconfirmed connection makes the deadline earlier that counts from before it.
+func TestSuspensionBeforeAnUnconfirmedConnectionCounts(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := asking(t, srv, 30*time.Second)
+		hold := acquire(t, c)
+		time.Sleep(time.Minute)
+		srv.Client("a").Refuse(true)
+		srv.Client("a").Drop()
+		framework.PretendSuspension(8 * time.Second)
+		before := hold.ValidUntil()
+		srv.SetSessionTimeouts(time.Second, 24*time.Second)
+		srv.On(fault.Match{Op: fault.OpMulti, Times: fault.Always}, fault.Hold())
+		srv.Client("a").Refuse(false)
+		time.Sleep(2 * time.Second)
+		requireGranted(t, c, 24*time.Second)
+		require.False(t, hold.ValidUntil().After(before), "the connection is not confirmed")
+	}, zktest.WithSessionTimeouts(time.Second, time.Hour))
+}
+
 // As TestNodeOfASessionThatCannotBeClosedIsDeleted, but the session was first granted 5 s, and then the 20 s that
 // the client asks for. The servers keep it for that long.
 func TestNodeOfASessionWithALongerTimeoutIsDeleted(t *testing.T) {

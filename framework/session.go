@@ -154,12 +154,12 @@ func (h handler) Quorum() bool {
 }
 
 // Established implements conn.Handler. It ends a session whose timeout the servers have outgrown: their
-// reports may take longer than its holds could last. The next session has a longer timeout.
+// reports may take longer than its holds could last.
 func (h handler) Established(info conn.Info) {
 	h.mu.Lock()
 	before := h.info
+	h.info = info
 	if before.ID == 0 {
-		h.info = info
 		h.notifyLocked()
 	}
 	h.mu.Unlock()
@@ -327,26 +327,25 @@ func (s *session) deadlineAfter(timeout time.Duration) time.Duration {
 	return time.Duration(float64(timeout)*s.core.cfg.deadline) - timeout/deadlineCut
 }
 
-// deadline returns the deadline of the session, the time from which it is counted, and the time
-// between the two.
-func (s *session) deadline() (until time.Time, since conn.Stamp, allowed time.Duration) {
+// deadline returns the time from which the deadline of the session is counted, and the time between the
+// two. Suspensions count in both.
+func (s *session) deadline() (since conn.Stamp, allowed time.Duration) {
 	proven, claimed := s.conn.Contact()
 	since, allowed = proven.At, s.deadlineAfter(proven.Timeout)
-	until = since.Time().Add(allowed)
 	for _, c := range claimed {
 		part := s.deadlineAfter(c.Timeout)
-		if other := c.At.Time().Add(part); other.Before(until) {
-			until, since, allowed = other, c.At, part
+		if part-c.At.Elapsed() < allowed-since.Elapsed() {
+			since, allowed = c.At, part
 		}
 	}
-	return until, since, allowed
+	return since, allowed
 }
 
 // validUntil returns the deadline. A time.Time does not count suspensions, so those since the time
 // from which the deadline is counted make it earlier.
 func (s *session) validUntil() time.Time {
-	until, since, _ := s.deadline()
-	return until.Add(-since.SuspendedSince())
+	since, allowed := s.deadline()
+	return since.Time().Add(allowed - since.SuspendedSince())
 }
 
 // check ends the session if its deadline has passed, and returns why the session has ended, or nil.
@@ -354,7 +353,7 @@ func (s *session) check() error {
 	if err := s.reason(); err != nil {
 		return err
 	}
-	_, since, allowed := s.deadline()
+	since, allowed := s.deadline()
 	if silent := since.Elapsed(); silent >= allowed {
 		s.end(fmt.Errorf("%w: nothing heard of the ZooKeeper leader for %v, the limit is %v",
 			ErrSessionLost, silent.Round(time.Millisecond), allowed))
