@@ -109,7 +109,19 @@ func (s *session) closeContext() (context.Context, context.CancelFunc) {
 			cancel()
 		}
 	})
-	timeout := s.longestTimeout()
-	forget := s.core.whenReplaced(func() { time.AfterFunc(timeout, cancel) })
+	forget := s.core.whenReplaced(func() { s.afterTimeout(ctx, conn.Now(), cancel) })
 	return ctx, func() { forget(); stop(); cancel() }
+}
+
+// afterTimeout calls fn when the session timeout has passed since the given time, unless ctx has ended. An attempt
+// to close the session may be granted a longer timeout than those before.
+func (s *session) afterTimeout(ctx context.Context, since conn.Stamp, fn func()) {
+	left := s.longestTimeout() - since.Elapsed()
+	switch {
+	case ctx.Err() != nil:
+	case left <= 0:
+		fn()
+	default:
+		time.AfterFunc(left, func() { s.afterTimeout(ctx, since, fn) })
+	}
 }
