@@ -27,7 +27,8 @@ type Client interface {
 	// Watch is framework.Client.AddWatch with another goroutine: fn is called by the one that reads
 	// the connection, before that handles what the server has sent behind the event. A lock is held,
 	// so fn must not wait or use the client. A call of fn may begin after the watch was stopped. The
-	// first call is with zk.EventNotWatching, when a server has set the watch.
+	// first call is with zk.EventNotWatching, when a server has set the watch. If the client had set the
+	// same one already, that is a call by the goroutine that calls Watch.
 	Watch(ctx context.Context, path string, mode framework.WatchMode,
 		fn func(framework.WatchEvent)) (*framework.PersistentWatch, error)
 	// Room returns how many bytes of data may be added to a transaction of ops until Multi refuses it

@@ -85,13 +85,11 @@ func (c *Cache) run(ctx context.Context) {
 		f.startReads()
 		select {
 		case <-f.inbox.Signal():
-			handlers, _ := f.inbox.Take()
-			for _, handle := range handlers {
-				handle()
-			}
+			f.handleAll()
 		case <-f.pause:
 			f.retryFailed()
 		case <-f.source.ended():
+			f.handleAll() // what the source has told before
 			f.source.stop()
 			f.source = newOneShot(f)
 		case <-ctx.Done():
@@ -115,6 +113,11 @@ func (f *follower) tell(fn func()) {
 // drain handles what has come before the end.
 func (f *follower) drain() {
 	f.inbox.Close()
+	f.handleAll()
+}
+
+// handleAll handles what is in the inbox.
+func (f *follower) handleAll() {
 	handlers, _ := f.inbox.Take()
 	for _, handle := range handlers {
 		handle()

@@ -32,6 +32,7 @@ func newSource(f *follower) source {
 		watch, err := bridge.Of(f.client).Watch(f.ctx, f.root, mode, s.event)
 		if err == nil {
 			s.watch = watch
+			s.checkConnection()
 			return s
 		}
 		s.unlisten()
@@ -41,6 +42,15 @@ func newSource(f *follower) source {
 		if !f.waitToWatch(err) {
 			return s
 		}
+	}
+}
+
+// checkConnection notes that there is no connection. Its loss may have been told before the watch on it, if the
+// client had the watch already: then zk.EventNotWatching comes from another goroutine.
+func (s *persistent) checkConnection() {
+	at := time.Now()
+	if !s.f.client.State().IsConnected() {
+		s.tell(func() { s.lost(at) })
 	}
 }
 
@@ -102,7 +112,7 @@ func (s *persistent) changed(c framework.StateChange) {
 }
 
 // event is called by the goroutine that reads the connection. So all that was read before the event
-// is in the inbox before it.
+// is in the inbox before it. The first event may come from another goroutine.
 func (s *persistent) event(e framework.WatchEvent) {
 	at := time.Now()
 	s.tell(func() { s.handle(e, at) })
