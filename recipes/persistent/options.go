@@ -194,9 +194,9 @@ const NoLimit = time.Duration(math.MaxInt64)
 
 // WithOccupiedTimeout sets for how long the Node waits for a node of another program to be deleted
 // from its path. After that it ends with ErrOccupied. 0 is not to wait. The default is twice the
-// session timeout: an ephemeral node that a crashed process has left is deleted by then, if that
-// process had the same session timeout. The nodes of this Node's own lost sessions are waited for
-// without a limit.
+// longest timeout that the servers have granted the session: an ephemeral node that a crashed process
+// has left is deleted by then, if that process had the same session timeout. The nodes of this Node's
+// own lost sessions are waited for without a limit.
 func WithOccupiedTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 {
