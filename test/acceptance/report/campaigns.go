@@ -42,6 +42,14 @@ var campaigns = []campaign{
 		says: "7 ensembles, 31 rounds, 15,096 grants, 32,269 additions to counters, 121,087 events of caches",
 	},
 	{
+		date: "2026-11-30", commit: "28808d1", command: "make siege DURATION=30m SEED=1070421127", faults: 500,
+		says: "6 ensembles, 48 rounds, 20,072 grants, 31,075 additions to counters, 162,502 events of caches",
+	},
+	{
+		date: "2026-11-30", commit: "e63e486", command: "make siege DURATION=30m SEED=626680279", faults: 502,
+		says: "6 ensembles, 44 rounds, 21,722 grants, 30,010 additions to counters, 157,658 events of caches",
+	},
+	{
 		date: "2026-11-28", commit: "9d24e22", command: "make swarm SEEDS=8800", seeds: 8_800,
 		says: "5,209,965 requests, 148,089 holds, 134,086 simulated faults",
 	},
@@ -93,6 +101,10 @@ var campaigns = []campaign{
 		date: "2026-11-30", commit: "42f0402", command: "make swarm SEEDS=388200 FROM=2300000", seeds: 388_200,
 		says: "234,613,427 requests, 6,618,898 holds, 5,973,850 simulated faults",
 	},
+	{
+		date: "2026-11-30", commit: "e63e486", command: "make swarm SEEDS=100000 FROM=8200001", seeds: 100_000,
+		says: "59,616,930 requests, 1,648,441 holds, 1,532,435 simulated faults",
+	},
 }
 
 const campaignText = `
@@ -112,7 +124,7 @@ persistent watch that was not set yet).
 
 ` + "`make siege`" + ` besieges real servers, of three and of five, with faults of servers, processes and links.
 A fault counts if it had an effect. ` + "`make swarm`" + ` runs all recipes on the server of [zktest](../zktest) in
-virtual time, each seed with its own faults.
+virtual time, each seed with its own faults. [The faults of a campaign](campaign.md) shows what they met in one run.
 
 | Date | Commit | Command | Faults | Seeds | Counted |
 |---|---|---|---|---|---|
