@@ -74,7 +74,7 @@ func queued(t testing.TB, c *framework.Client, path string, n int) []recipes.Par
 		var err error
 		queue, err = mu.Participants(testzk.Context(t))
 		return err == nil && len(queue) == n
-	}, "want %d nodes in the queue at %s", n, path)
+	}, "want %d nodes in the queue at %s, and there are %v", n, path, &queue)
 	return queue
 }
 
