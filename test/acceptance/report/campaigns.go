@@ -50,6 +50,10 @@ var campaigns = []campaign{
 		says: "6 ensembles, 44 rounds, 21,722 grants, 30,010 additions to counters, 157,658 events of caches",
 	},
 	{
+		date: "2026-11-30", commit: "76a86cb", command: "make siege DURATION=30m SEED=2431996728", faults: 429,
+		says: "7 ensembles, 38 rounds, 17,282 grants, 28,967 additions to counters, 108,396 events of caches",
+	},
+	{
 		date: "2026-11-28", commit: "9d24e22", command: "make swarm SEEDS=8800", seeds: 8_800,
 		says: "5,209,965 requests, 148,089 holds, 134,086 simulated faults",
 	},
