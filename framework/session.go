@@ -197,7 +197,6 @@ func (h handler) Connected() {
 func (s *session) linked() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.info = s.conn.Info()
 	s.setLinkLocked(true)
 	if s.err != nil || !s.admitted {
 		return false
