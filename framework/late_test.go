@@ -377,16 +377,32 @@ func (d *detour) giveUp(cut *routes) *fault.Rule {
 	cut.leader.Store(false)
 	cut.follower.Store(false)
 	rule := d.srv.On(fault.Match{Op: fault.OpCloseSession, Client: "a", Times: 1000}, fault.DropBefore())
-	d.awaitSessionAfter(first)
+	awaitSessionAfter(d.t, d.Client, first)
 	cut.leader.Store(true)
 	return rule
 }
 
-func (d *detour) awaitSessionAfter(former int64) {
-	testzk.Eventually(d.t, func() bool {
-		s, err := d.Session(d.t.Context())
+// awaitSessionAfter waits until a client has the session after a former one.
+func awaitSessionAfter(t *testing.T, c *framework.Client, former int64) {
+	t.Helper()
+	testzk.Eventually(t, func() bool {
+		s, err := c.Session(t.Context())
 		return err == nil && s.ID() != former
 	}, "there is no next session")
+}
+
+// createLate has the follower pass a create on when the client has given up its session. logs are those of the
+// client.
+func (d *detour) createLate(cut *routes, logs *observer.ObservedLogs) {
+	d.follower.HoldRequests()
+	d.abandon(1)
+	require.Positive(d.t, d.follower.Waiting())
+	rule := d.giveUp(cut)
+	closed := func() bool { return logs.FilterMessage("session closed").Len() > 0 }
+	testzk.Eventually(d.t, closed, "the first session is not given up")
+	time.Sleep(time.Second)
+	rule.Remove()
+	d.follower.ReleaseRequests()
 }
 
 // empty requires that no node is left. The container of the nodes may be gone, too.
@@ -405,15 +421,7 @@ func TestNodeOfASessionThatCannotBeClosedIsDeleted(t *testing.T) {
 		d, cut := &detour{t: t, srv: srv, follower: srv.Follower(0)}, &routes{}
 		logged, logs := observer.New(zap.InfoLevel)
 		d.connectBy(cut, framework.WithLogger(zap.New(logged)))
-		d.follower.HoldRequests()
-		d.abandon(1)
-		require.Positive(t, d.follower.Waiting())
-		rule := d.giveUp(cut)
-		closed := func() bool { return logs.FilterMessage("session closed").Len() > 0 }
-		testzk.Eventually(t, closed, "the first session is not given up")
-		time.Sleep(time.Second)
-		rule.Remove()
-		d.follower.ReleaseRequests()
+		d.createLate(cut, logs)
 		time.Sleep(time.Minute)
 		require.Empty(t, d.nodes())
 	})
@@ -460,7 +468,7 @@ func TestNodeOfASessionWhoseCredentialIsRefusedIsDeleted(t *testing.T) {
 		testzk.Eventually(t, func() bool { return rule.Hits() > 0 }, "the credential is not refused")
 		cut.follower.Store(true)
 		cut.leader.Store(false)
-		d.awaitSessionAfter(first)
+		awaitSessionAfter(d.t, d.Client, first)
 		time.Sleep(2 * time.Second) // the next session could look
 		require.Empty(t, d.nodes())
 		d.follower.ReleaseRequests()
@@ -567,7 +575,7 @@ func TestNodeThatIsCreatedInTheLastOutageOfItsSessionIsDeleted(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		cut.leader.Store(false)
 		cut.answers.Store(false)
-		d.awaitSessionAfter(first)
+		awaitSessionAfter(d.t, d.Client, first)
 		time.Sleep(10 * time.Minute)
 		d.empty()
 	})

@@ -18,13 +18,9 @@ import (
 // assumption of the guarantees, and two holds are valid at a time.
 func TestAShorterTimeoutThatIsNotHeardAdmitsTwoHolders(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		connect := func(name string) *framework.Client {
-			return testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext),
-				framework.WithSessionTimeout(longTimeout))
-		}
-		holder, waiter := connect("holder"), connect("waiter")
+		holder, waiter := asking(t, srv, "holder"), asking(t, srv, "waiter")
 		hold := mustAcquire(t, newMutex(t, holder, "/lock"))
-		srv.SetSessionTimeouts(time.Second, longTimeout/6)
+		srv.SetSessionTimeouts(time.Second, short)
 		unheard := srv.On(fault.Match{Client: "holder", Op: fault.OpConnect}, fault.DropAfter())
 		srv.Client("holder").Drop()
 		require.NoError(t, unheard.Wait(testzk.Context(t)))

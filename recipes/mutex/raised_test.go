@@ -19,8 +19,8 @@ import (
 const short = longTimeout / 6 // what servers grant a client that asks for longTimeout
 
 // asking returns a connected client that asks for longTimeout.
-func asking(t *testing.T, srv *zktest.Server, name, servers string) *framework.Client {
-	return testzk.Connected(t, servers, framework.WithDialer(srv.Client(name).DialContext),
+func asking(t *testing.T, srv *zktest.Server, name string) *framework.Client {
+	return testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client(name).DialContext),
 		framework.WithSessionTimeout(longTimeout))
 }
 
@@ -40,7 +40,7 @@ func requireGranted(t *testing.T, srv *zktest.Server, client string, want time.D
 // longer one since, and the client cannot reach the new leader.
 func TestHoldEndsByTheTimeoutOfTheFirstConnection(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
-		holder, waiter := asking(t, srv, "holder", srv.MemAddr()), asking(t, srv, "waiter", srv.MemAddr())
+		holder, waiter := asking(t, srv, "holder"), asking(t, srv, "waiter")
 		hold := mustAcquire(t, newMutex(t, holder, "/lock"))
 		srv.SetSessionTimeouts(time.Second, time.Hour)
 		srv.Client("holder").Drop()
@@ -61,7 +61,7 @@ func TestHoldEndsByTheTimeoutOfTheFirstConnection(t *testing.T) {
 func TestHoldEndsByTheTimeoutOfAnEarlierConnection(t *testing.T) {
 	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		sim.Ensemble(srv, random, 2)
-		waiter := asking(t, srv, "waiter", srv.MemAddr())
+		waiter := asking(t, srv, "waiter")
 		late, other := srv.Members()[1], srv.Members()[2]
 		late.SetSessionTimeouts(time.Second, short)
 		var server atomic.Pointer[zktest.Follower]
