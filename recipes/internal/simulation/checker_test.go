@@ -178,7 +178,7 @@ func (c *checker) checkEnded(r *record, n *node) {
 		return
 	}
 	if early := c.expiredEarly(r, n); early > 0 {
-		c.take(n) // another hold may be valid meanwhile
+		c.take(n.path) // another hold may be valid meanwhile
 		time.Sleep(early)
 	}
 	if r.Err() == nil {
@@ -218,12 +218,6 @@ func (c *checker) isTaken(n *node) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return n.taken
-}
-
-func (c *checker) take(n *node) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n.taken = true
 }
 
 func (c *checker) writeLocked(zxid int64, change zktest.Change) {
@@ -336,14 +330,19 @@ func (c *checker) checkOrderLocked(r *record) {
 // takeAway calls action, which deletes nodes. It marks them first, because their clients cannot know
 // it at once.
 func (c *checker) takeAway(nodes []string, action func()) {
+	c.take(nodes...)
+	action()
+}
+
+// take marks nodes whose clients cannot know at once that they are deleted.
+func (c *checker) take(nodes ...string) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, p := range nodes {
 		if n := c.nodes[p]; n != nil {
 			n.taken = true
 		}
 	}
-	c.mu.Unlock()
-	action()
 }
 
 // finish makes the checks that need all transactions.
