@@ -64,10 +64,10 @@ type cycle struct {
 // the barrier was created for another n, or its node has data of another kind, or the last generation has
 // begun; with ErrNodeDeleted if another client deletes the party's node or that of the barrier; with
 // framework.ErrTooLarge if the nodes of n parties do not fit into one transaction; and with what the
-// servers refuse. Before it fails it takes the party back, for which it
-// waits up to one second. If the party was counted before that, Await succeeds. Otherwise
-// framework.OutcomeOf says whether it may be counted: not applied means that it is not and will not
-// be. If the barrier's node is deleted, that is unknown.
+// servers refuse. Before it fails it takes the party back, for which it waits up to one second. If the
+// party was counted before that, Await succeeds. Otherwise framework.OutcomeOf says whether it may be
+// counted: not applied means that it is not and will not be. If the barrier's node is deleted, that is
+// unknown.
 func (b *Cyclic) Await(ctx context.Context) (generation int64, err error) {
 	if err := b.begin(ctx, "Cyclic"); err != nil {
 		return 0, &framework.Error{Op: awaiting, Path: b.path, Outcome: framework.NotApplied, Err: err}
