@@ -23,10 +23,11 @@ import (
 )
 
 func TestAcquireWithALostReplyCreatesOneNodeInEachQueue(t *testing.T) {
-	p := testzk.Proxy(t)
 	paths := named(t, 4)
-	m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
 	for name, action := range map[string]fault.Action{"reply": fault.DropAfter(), "request": fault.DropBefore()} {
+		// The client of the last round still looks for late creates: not through this proxy.
+		p := testzk.Proxy(t)
+		m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
 		rule := p.On(fault.Match{Op: fault.OpMulti}, action)
 		hold := acquire(t, m)
 		require.Equal(t, 1, rule.Hits(), name)
@@ -63,17 +64,20 @@ func exactly(path string) string {
 
 // The transaction is applied. Before the client can look for its nodes, one of them is deleted.
 func TestNodeDeletedBeforeItWasFoundIsReplaced(t *testing.T) {
-	p := testzk.Proxy(t)
 	paths := named(t, 3)
 	for i, queue := range paths {
-		// Not the client of the last round, which still looks for late creates.
+		// The client of the last round still looks for late creates, with requests that look like
+		// the search. They do not pass this proxy.
+		p := testzk.Proxy(t)
 		m := newMulti(t, testzk.Connected(t, p.Addr()), paths)
 		require.NoError(t, acquire(t, m).Release())
 		search := p.On(fault.Match{Op: fault.OpMulti, Path: exactly(paths[0])}, fault.Hold())
-		p.On(fault.Match{Op: fault.OpMulti}, fault.DropAfter())
+		create := p.On(fault.Match{Op: fault.OpMulti}, fault.DropAfter())
 		a := testlock.Start(t, m.Acquire)
 		require.NoError(t, search.Wait(testzk.Context(t)))
+		require.Equal(t, 1, create.Hits())
 		remove(t, queued(t, own(t), queue, 1)[0].Node)
+		require.True(t, a.Waiting(), "the search is not held")
 		search.Release()
 		hold := a.Won(t)
 		for n, path := range paths {
