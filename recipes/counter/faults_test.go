@@ -342,12 +342,13 @@ func (d *refusing) set(address string, refused int64) {
 
 func (d *refusing) DialContext(ctx context.Context, network, _ string) (net.Conn, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	conn, err := d.link.DialContext(ctx, network, d.address)
+	address, refused := d.address, d.refused
+	d.mu.Unlock() // virtual time would stand still while another goroutine waits for it
+	conn, err := d.link.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &refusingConn{Conn: conn, session: d.refused}, nil
+	return &refusingConn{Conn: conn, session: refused}, nil
 }
 
 type refusingConn struct {
