@@ -146,14 +146,14 @@ func (s *Server) touch(sess *session, timeout time.Duration) {
 }
 
 // reportLater answers the leader's next ping with the sessions that the server has heard from. The
-// leader pings each half tick.
+// leader pings each half tick, from the moment on at which it began to lead. Sessions expire by other ticks.
 func (r *replica) reportLater() {
 	s, l := r.srv, r.link
 	if l.reports || l.out || len(l.touched) == 0 || s.life == nil {
 		return
 	}
 	l.reports = true
-	s.clock.at(s.afterTick(s.clock.now(), s.cfg.tick/2), func() {
+	s.clock.at(nextTick(s.led, s.clock.now(), s.cfg.tick/2), func() {
 		l.reports = false
 		if r.link == l && !l.out {
 			r.report()

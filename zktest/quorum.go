@@ -265,7 +265,7 @@ func (s *Server) elect(r *replica) {
 	r.trail()
 	s.epoch++
 	s.zxid = s.epoch << 32
-	s.leader, s.proposals = r, nil
+	s.leader, s.led, s.proposals = r, s.clock.now(), nil
 	r.role, r.link, r.applied = leading, &link{}, s.zxid
 	s.record(nil, 0, Entry{What: r.name() + " leads"})
 	for _, sess := range s.sessions {
@@ -290,7 +290,7 @@ func (s *Server) join(r *replica) {
 
 // joinAll makes all servers of an ensemble that starts follow its previous leader.
 func (s *Server) joinAll() {
-	s.electing, s.proposals = false, nil
+	s.electing, s.led, s.proposals = false, s.clock.now(), nil
 	for _, r := range s.replicas {
 		r.process.Set(true)
 		r.waiting = nil

@@ -36,7 +36,8 @@ type Server struct {
 	life      *lifetime // nil while stopped
 	closed    bool
 	clients   []*Client
-	leader    *replica // or the last one, while there is none
+	leader    *replica  // or the last one, while there is none
+	led       time.Time // when it began to lead
 	first     *Follower
 	followers []*Follower // without first
 	replicas  []*replica  // all, by number

@@ -57,7 +57,12 @@ func (s *Server) deadline(sess *session) time.Time {
 }
 
 func (s *Server) afterTick(t time.Time, tick time.Duration) time.Time {
-	return s.started.Add((t.Sub(s.started)/tick + 1) * tick)
+	return nextTick(s.started, t, tick)
+}
+
+// nextTick returns the first moment after t that is a whole number of ticks later than begun.
+func nextTick(begun, t time.Time, tick time.Duration) time.Time {
+	return begun.Add((t.Sub(begun)/tick + 1) * tick)
 }
 
 // setExpiry sets an alarm that expires the session at its deadline. It keeps an alarm that is
