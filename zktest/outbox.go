@@ -2,8 +2,8 @@ package zktest
 
 import "sync"
 
-// mostUnsent bounds what a connection keeps for its client, in bytes. A frame is kept if what was put before it
-// is not more than that.
+// mostUnsent bounds what a connection keeps for its client, in bytes. A frame is kept if what is not sent yet
+// before it is not more than that.
 const mostUnsent = 128 << 20
 
 // outbox is what a connection has yet to send. Adding to it never blocks.
