@@ -165,25 +165,27 @@ func (c *checker) removeLocked(zxid int64, p string) {
 	}
 	n.deleted = zxid
 	delete(c.queues[path.Dir(p)], p)
-	for _, r := range c.holders[p] {
-		c.pending.Go(func() { c.checkEnded(r, n) }) // outside of the server's lock
-	}
+	holds := c.holders[p]
+	c.pending.Go(func() { c.checkEnded(n, holds) }) // outside of the server's lock
 }
 
-// checkEnded checks that a hold has ended when the servers can give its lock to another client. If the servers
-// have expired the session before any timeout that the client knows of, the hold must end once the shortest of
-// these has passed: docs/guarantees.md assumes that the client hears of each timeout.
-func (c *checker) checkEnded(r *record, n *node) {
-	if r.Err() != nil || c.isTaken(n) {
+// checkEnded checks that the holds of a node have ended when the servers can give its lock to another client. If
+// the servers have expired the session before any timeout that the client knows of, the holds must end once the
+// shortest of these has passed: docs/guarantees.md assumes that the client hears of each timeout.
+func (c *checker) checkEnded(n *node, holds []*record) {
+	valid := slices.DeleteFunc(slices.Clone(holds), func(r *record) bool { return r.Err() != nil })
+	if len(valid) == 0 || c.isTaken(n) {
 		return
 	}
-	if early := c.expiredEarly(r, n); early > 0 {
+	if early := c.expiredEarly(valid[0], n); early > 0 {
 		c.take(n.path) // another hold may be valid meanwhile
 		time.Sleep(early)
 	}
-	if r.Err() == nil {
-		c.errorf("%s (%v of %s, token %d) is deleted as of %d, but the hold is valid",
-			n.path, r.kind, r.owner, r.token, n.deleted)
+	for _, r := range valid {
+		if r.Err() == nil {
+			c.errorf("%s (%v of %s, token %d) is deleted as of %d, but the hold is valid",
+				n.path, r.kind, r.owner, r.token, n.deleted)
+		}
 	}
 }
 
@@ -194,7 +196,11 @@ func (c *checker) expiredEarly(r *record, n *node) time.Duration {
 		return 0
 	}
 	client, _, _ := strings.Cut(r.owner, ".")
-	all := c.srv.Trace().Entries
+	trace := c.srv.Trace()
+	if trace.Lost > 0 {
+		c.errorf("the trace has lost %d entries: raise its limit", trace.Lost)
+	}
+	all := trace.Entries
 	for _, e := range slices.Backward(all) {
 		if e.What == "expired" && e.Client == client && e.Zxid+1 == n.deleted { // its transaction is the next one
 			return max(0, shortest(all, e.Session)-e.Timeout)
