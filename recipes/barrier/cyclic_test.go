@@ -310,7 +310,7 @@ func TestNumbersOfPartiesMustAgree(t *testing.T) {
 	})
 }
 
-// Generations are numbered with 63 bits. A party of the last but one is counted. None begins the last.
+// Generations are numbered with 63 bits. A party of the last but one is counted. No party joins the last.
 func TestLastGenerationOfACyclicBarrier(t *testing.T) {
 	virtually(t, func(t *testing.T, srv *zktest.Server) {
 		data := fmt.Sprintf(`{"parties":1,"generation":%d,"passed":[]}`, int64(math.MaxInt64-1))
