@@ -91,9 +91,10 @@ func TestSessionWithARaisedTimeoutOutlivesANearDeadline(t *testing.T) {
 	}
 }
 
-// A server that grants no timeout as short as the session's has longer ticks, and its reports take longer than
-// the holds of the session could last. So the session ends at once, and the next one has the longer timeout.
-func TestSessionThatTheServersHaveOutgrownEnds(t *testing.T) {
+// A server that grants more than the client asks for may have long ticks. Its reports may take longer than the
+// holds of a session that was granted less could last. So the session ends at once, and the next one has the longer
+// timeout.
+func TestSessionBelowTheMinimumOfALaterServerEnds(t *testing.T) {
 	for _, raised := range []time.Duration{5 * time.Second, 30 * time.Second} {
 		t.Run(raised.String(), func(t *testing.T) {
 			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
@@ -103,7 +104,7 @@ func TestSessionThatTheServersHaveOutgrownEnds(t *testing.T) {
 				srv.Client("a").Drop()
 				<-hold.Done()
 				require.ErrorIs(t, hold.Err(), framework.ErrSessionLost)
-				require.ErrorContains(t, hold.Err(), "its timeout of 4s is shorter than all that a server grants now")
+				require.ErrorContains(t, hold.Err(), "its timeout of 4s is below the minimum of a server, which is "+raised.String())
 				next := acquire(t, c)
 				require.NotEqual(t, first.ID(), session(t, c).ID())
 				requireGranted(t, c, raised)
@@ -113,6 +114,24 @@ func TestSessionThatTheServersHaveOutgrownEnds(t *testing.T) {
 			}, zktest.WithSessionTimeouts(time.Second, time.Hour))
 		})
 	}
+}
+
+// The session was granted more than the client asks for, and then less by another server. The first one may be the
+// ZooKeeper leader, with long ticks.
+func TestSessionBelowTheMinimumOfAnEarlierServerEnds(t *testing.T) {
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := asking(t, srv, 4*time.Second)
+		requireGranted(t, c, 14*time.Second)
+		hold := acquire(t, c)
+		srv.SetSessionTimeouts(time.Second, time.Hour)
+		srv.Client("a").Drop()
+		<-hold.Done()
+		require.ErrorContains(t, hold.Err(), "its timeout of 4s is below the minimum of a server, which is 14s")
+		next := acquire(t, c)
+		requireGranted(t, c, 4*time.Second)
+		time.Sleep(time.Minute)
+		require.NoError(t, next.Err())
+	}, zktest.WithSessionTimeouts(14*time.Second, time.Hour))
 }
 
 // A connection was granted the same timeout as before, and was not confirmed. The next one is granted a shorter
@@ -149,6 +168,7 @@ func TestSuspensionBeforeAnUnconfirmedConnectionCounts(t *testing.T) {
 		srv.Client("a").Refuse(false)
 		time.Sleep(2 * time.Second)
 		requireGranted(t, c, 24*time.Second)
+		require.NoError(t, hold.Err())
 		require.False(t, hold.ValidUntil().After(before), "the connection is not confirmed")
 	}, zktest.WithSessionTimeouts(time.Second, time.Hour))
 }

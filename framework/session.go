@@ -153,8 +153,8 @@ func (h handler) Quorum() bool {
 	return h.core.cfg.quorum && len(h.onEnd) > 0
 }
 
-// Established implements conn.Handler. It ends a session whose timeout the servers have outgrown: their
-// reports may take longer than its holds could last.
+// Established implements conn.Handler. It ends a session whose timeout is below the minimum of a server: the
+// reports of servers may take longer than its holds could last.
 func (h handler) Established(info conn.Info) {
 	h.mu.Lock()
 	before := h.info
@@ -167,9 +167,9 @@ func (h handler) Established(info conn.Info) {
 		h.core.cfg.log.Warn("a server grants a shorter session timeout than before", logfield.Session(info.ID),
 			zap.Duration("before", before.Timeout), zap.Duration("granted", info.Timeout))
 	}
-	if info.Outgrown {
-		h.end(fmt.Errorf("%w: its timeout of %v is shorter than all that a server grants now", ErrSessionLost,
-			info.Timeout))
+	if info.BelowMinimum {
+		h.end(fmt.Errorf("%w: its timeout of %v is below the minimum of a server, which is %v", ErrSessionLost,
+			info.Timeout, info.Longest))
 	}
 }
 

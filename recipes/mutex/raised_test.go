@@ -56,6 +56,51 @@ func TestHoldEndsByTheTimeoutOfTheFirstConnection(t *testing.T) {
 	}, zktest.WithSessionTimeouts(time.Second, short))
 }
 
+// The ZooKeeper leader has long ticks, and has granted more than the client asks for. A follower grants what the
+// client asks for, and tells the leader of the session less often than the deadline of that timeout allows. Then it
+// loses its connection to the leader. The time is tried at which the leader was elected, and that of the loss.
+func TestHoldEndsByTheMinimumOfAnEarlierServer(t *testing.T) {
+	const tick, step = 7 * time.Second, time.Second / 2
+	for elected := time.Duration(0); elected < tick/2; elected += step {
+		for lost := time.Duration(0); lost < tick; lost += step {
+			sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, random *rand.Rand) {
+				sim.Ensemble(srv, random, 2)
+				time.Sleep(elected)
+				require.NoError(t, srv.Restart())
+				holdBelowTheMinimum(t, srv, 2*tick, tick+lost)
+			}, zktest.WithTick(tick))
+		}
+	}
+}
+
+// holdBelowTheMinimum acquires a hold through the leader, which grants least, and has it go on through a follower,
+// which is cut off later.
+func holdBelowTheMinimum(t *testing.T, srv *zktest.Server, least, later time.Duration) {
+	leader, follower, third := srv.Members()[0], srv.Members()[1], srv.Members()[2]
+	leader.SetSessionTimeouts(least, time.Hour)
+	follower.SetSessionTimeouts(time.Second, time.Hour)
+	waiter := testzk.Connected(t, third.MemAddr(), framework.WithDialer(srv.Client("waiter").DialContext),
+		framework.WithSessionTimeout(4*least))
+	var server atomic.Pointer[zktest.Follower]
+	server.Store(leader)
+	holder := testzk.Connected(t, srv.MemAddr(), framework.WithSessionTimeout(least/3),
+		framework.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return srv.Client("holder").DialContext(ctx, network, server.Load().MemAddr())
+		}))
+	hold := mustAcquire(t, newMutex(t, holder, "/lock"))
+	requireGranted(t, srv, "holder", least)
+	server.Store(follower)
+	srv.Client("holder").Drop()
+	time.Sleep(later)
+	srv.Client("holder").Refuse(true)
+	follower.CutToLeader()
+	next := mustAcquire(t, newMutex(t, waiter, "/lock"))
+	require.ErrorIs(t, hold.Err(), framework.ErrSessionLost, "the other hold is valid")
+	require.NoError(t, next.Release())
+	follower.Restore()
+	srv.Client("holder").Refuse(false)
+}
+
 // A follower tells the ZooKeeper leader late of a request on a connection with a shorter timeout. The client has
 // been granted a longer one since, and cannot reach a server any more.
 func TestHoldEndsByTheTimeoutOfAnEarlierConnection(t *testing.T) {

@@ -91,8 +91,8 @@ func (c *contact) restart(sent Stamp) {
 
 // reconnect records a connection that the word of one server does not confirm. The connection
 // counts from the next reply that add records, as if restart had been called. Until then the
-// session can be relied on as before, but no longer than if any of the connections since then counted:
-// a replaced leader may have accepted the last one only.
+// session can be relied on as before, but no longer than if any connection since the last confirmed one
+// counted: a replaced leader may have accepted the last one only.
 func (c *contact) reconnect(sent Stamp) {
 	if last := len(c.claimed) - 1; last < 0 || c.granted < c.claimed[last].Timeout {
 		c.claimed = append(c.claimed, Contact{sent, c.granted})
