@@ -330,10 +330,11 @@ func (s *session) deadlineAfter(timeout time.Duration) time.Duration {
 // two. Suspensions count in both.
 func (s *session) deadline() (since conn.Stamp, allowed time.Duration) {
 	proven, claimed := s.conn.Contact()
+	now := conn.Now()
 	since, allowed = proven.At, s.deadlineAfter(proven.Timeout)
 	for _, c := range claimed {
 		part := s.deadlineAfter(c.Timeout)
-		if part-c.At.Elapsed() < allowed-since.Elapsed() {
+		if part-now.Since(c.At) < allowed-now.Since(since) {
 			since, allowed = c.At, part
 		}
 	}
