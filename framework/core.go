@@ -278,7 +278,7 @@ func refusal(cause error) error {
 func (c *core) setRefusedLocked(err error) {
 	c.refused = err
 	if err != nil {
-		c.states.set(StateChange{State: AuthFailed, Cause: err, At: time.Now()})
+		c.states.set(StateChange{State: AuthFailed, Cause: err})
 	}
 	c.notifyLocked()
 }

@@ -201,7 +201,7 @@ func (s *session) linked() bool {
 	if s.err != nil || !s.admitted {
 		return false
 	}
-	s.core.states.set(StateChange{State: Reconnected, Session: s.info.ID, At: time.Now()})
+	s.core.states.set(StateChange{State: Reconnected, Session: s.info.ID})
 	s.watches.reconnected()
 	return true
 }
@@ -219,7 +219,7 @@ func (h handler) Disconnected() {
 	}
 	h.setLinkLocked(false)
 	if h.admitted && h.err == nil {
-		h.core.states.set(StateChange{State: Suspended, Session: h.info.ID, At: time.Now()})
+		h.core.states.set(StateChange{State: Suspended, Session: h.info.ID})
 	}
 }
 
@@ -291,9 +291,9 @@ func (s *session) admit() error {
 	}
 	s.admitted = true
 	s.notifyLocked()
-	s.core.states.set(StateChange{State: Connected, Session: s.info.ID, At: time.Now()})
+	s.core.states.set(StateChange{State: Connected, Session: s.info.ID})
 	if !s.link {
-		s.core.states.set(StateChange{State: Suspended, Session: s.info.ID, At: time.Now()})
+		s.core.states.set(StateChange{State: Suspended, Session: s.info.ID})
 	}
 	return nil
 }
@@ -317,7 +317,7 @@ func (s *session) end(reason error) {
 	close(s.done)
 	s.cancelConn()
 	if s.admitted {
-		s.core.states.set(StateChange{State: Lost, Session: s.info.ID, Cause: reason, At: time.Now()})
+		s.core.states.set(StateChange{State: Lost, Session: s.info.ID, Cause: reason})
 	}
 }
 

@@ -66,7 +66,8 @@ type states struct {
 	listen.Listeners[StateChange]
 }
 
-// set changes the state and notifies the listeners. It does not wait for them.
+// set changes the state, notes the time and notifies the listeners. It does not wait for them. The time is read
+// under the lock: a goroutine that takes the time, and then still reads the former state, has the earlier time.
 func (s *states) set(c StateChange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +80,7 @@ func (s *states) set(c StateChange) {
 	if c.State == s.current {
 		return
 	}
-	s.current = c.State
+	s.current, c.At = c.State, time.Now()
 	s.log(c)
 	s.Tell(c)
 }
@@ -92,6 +93,6 @@ func (s *states) get() State {
 
 // close reports Closed, then waits for the listeners, for at most timeout.
 func (s *states) close(timeout time.Duration) {
-	s.set(StateChange{State: Closed, At: time.Now()})
+	s.set(StateChange{State: Closed})
 	s.Close(timeout)
 }
