@@ -98,9 +98,9 @@ func (s *session) close() {
 }
 
 // closeContext returns a context that ends when it is no longer useful to close the session on the
-// servers. One session timeout after another session was made, the servers have been available for
-// that long and have expired this one. When the client is closed, the context ends one connect
-// timeout later, or at once if the session ended longer ago than its timeout.
+// servers. The longest timeout of the session after another session was made, the servers have been
+// available for that long and have expired this one. When the client is closed, the context ends one
+// connect timeout later, or at once if the session ended longer ago than its longest timeout.
 func (s *session) closeContext() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(s.core.grace)
 	ended := conn.Now()
@@ -113,8 +113,8 @@ func (s *session) closeContext() (context.Context, context.CancelFunc) {
 	return ctx, func() { forget(); stop(); cancel() }
 }
 
-// afterTimeout calls fn when the session timeout has passed since the given time, unless ctx has ended. An attempt
-// to close the session may be granted a longer timeout than those before.
+// afterTimeout calls fn when the longest timeout of the session has passed since the given time, unless ctx has
+// ended. An attempt to close the session may be granted a longer timeout than those before.
 func (s *session) afterTimeout(ctx context.Context, since conn.Stamp, fn func()) {
 	left := s.longestTimeout() - since.Elapsed()
 	switch {
@@ -122,6 +122,7 @@ func (s *session) afterTimeout(ctx context.Context, since conn.Stamp, fn func())
 	case left <= 0:
 		fn()
 	default:
-		time.AfterFunc(left, func() { s.afterTimeout(ctx, since, fn) })
+		timer := time.AfterFunc(left, func() { s.afterTimeout(ctx, since, fn) })
+		context.AfterFunc(ctx, func() { timer.Stop() }) // a long timer would keep the session in memory
 	}
 }
