@@ -79,10 +79,10 @@ func newConfig(opts []Option) (config, error) {
 }
 
 // WithSessionTimeout sets the session timeout to ask for, from 100 ms to 24 h. Default 30 s. The
-// servers decide, and Session.Timeout returns their answer; by default they accept 2 to 20 of their
-// ticks. It should be at least four ticks, better eight. The ephemeral nodes of a crashed client
-// stay for the session timeout. A client that does not hear from the ZooKeeper leader for two
-// thirds of it (see WithLossDeadline) ends its holds.
+// servers decide: by default they accept 2 to 20 of their ticks. Session.Timeout returns the shortest
+// timeout that they have granted. It should be at least four ticks, better eight. The ephemeral nodes
+// of a crashed client stay for the session timeout. A client that does not hear from the ZooKeeper
+// leader for two thirds of it (see WithLossDeadline) ends its holds.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < minSessionTimeout || d > maxSessionTimeout {
