@@ -72,6 +72,13 @@ var defects = []defect{
 		says: "the other hold is valid",
 	},
 	{
+		name: "minimum-of-an-earlier-server", found: read, commit: "4610b64",
+		text: "A server with long ticks had granted a session more than the client asked for, and another server " +
+			"granted less. The session went on with a deadline that was too late, and two holds were valid at a time.",
+		folder: "recipes/mutex", tests: "^TestHoldEndsByTheMinimumOfAnEarlierServer$",
+		says: "the other hold is valid",
+	},
+	{
 		name: "suspended-machine", found: attacked, commit: "b691b50",
 		text: "After a suspension of the machine, contexts of lost holds lived for up to two thirds of " +
 			"the session timeout.",
