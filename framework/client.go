@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/docent-zk/docent/framework/internal/connstr"
 	"github.com/docent-zk/docent/internal/signal"
@@ -37,8 +37,23 @@ func New(connect string, opts ...Option) (*Client, error) {
 	go core.run() // Close stops it and waits for it
 	return &Client{
 		ops:       ops{core: core, root: spec.Chroot + cfg.namespace, namespace: cfg.namespace},
-		closeOnce: sync.OnceFunc(core.close),
+		closeOnce: onceOnly(core.close),
 	}, nil
+}
+
+// onceOnly returns a function that calls fn the first time. All calls return after fn has. In virtual time the clock
+// goes on while calls wait, which is not so with sync.OnceFunc.
+func onceOnly(fn func()) func() {
+	var called atomic.Bool
+	done := make(chan struct{})
+	return func() {
+		if called.CompareAndSwap(false, true) {
+			defer close(done)
+			fn()
+			return
+		}
+		<-done
+	}
 }
 
 // WaitConnected waits until there is a session with a connection. It fails when ctx ends; the error

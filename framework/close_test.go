@@ -246,3 +246,18 @@ func TestClosedSessionStaysOnTheServersUntilItsGoroutinesHaveReturned(t *testing
 		require.NoError(t, <-closing)
 	})
 }
+
+// In a bubble of testing/synctest a second Close waits for the first one, which waits for the server.
+func TestSecondCloseLetsVirtualTimeGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		srv.Client("a").Cut()
+		closing := make(chan error, 1)
+		go func() { closing <- c.Close() }()
+		synctest.Wait()
+		require.Empty(t, closing)
+		require.NoError(t, c.Close())
+		require.NoError(t, <-closing)
+	})
+}
