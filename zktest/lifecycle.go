@@ -5,6 +5,15 @@ import (
 	"time"
 )
 
+// turn is a mutex. In virtual time the clock goes on while goroutines wait for it, which is not so with sync.Mutex.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) Lock() { t <- struct{}{} }
+
+func (t turn) Unlock() { <-t }
+
 // Start starts a server that was stopped, with its nodes and sessions and on the same port. Each
 // session has its whole timeout again. Watches and credentials, which belong to connections, are
 // lost, as are delayed or held requests. Followers that are not frozen learn of all changes. A

@@ -27,7 +27,7 @@ type Server struct {
 	paused  *gate.Gate // closed while the server is paused
 	started time.Time  // by clock; all deadlines are whole ticks later
 
-	switching sync.Mutex // held while the server starts or stops
+	switching turn // held while the server starts or stops
 
 	rules fault.Rules
 
@@ -118,7 +118,7 @@ func New(opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, paused: gate.New(), joined: make(chan struct{})}
+	s := &Server{cfg: cfg, paused: gate.New(), joined: make(chan struct{}), switching: newTurn()}
 	s.leader = newReplica(s, 1, s.newTree())
 	s.first, s.replicas, s.cuts = &Follower{s, s.leader}, []*replica{s.leader}, map[way]bool{}
 	s.clock.wake, s.clock.seeded = make(chan struct{}, 1), cfg.seed != nil
