@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -11,19 +12,28 @@ import (
 	"github.com/docent-zk/docent/framework"
 	"github.com/docent-zk/docent/internal/bridge"
 	"github.com/docent-zk/docent/internal/listen"
+	"github.com/docent-zk/docent/internal/testzk"
+	"github.com/docent-zk/docent/zktest"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 // Two goroutines tell of the loss of a connection and of the watch on the next one. If the loss is
 // told last, it changes nothing: the cache would wait for a watch that is set already.
 func TestLossThatIsToldLateIsIgnored(t *testing.T) {
-	c := &Cache{current: make(chan struct{})}
-	f := &follower{Cache: c, inbox: listen.NewMailbox[func()]()}
-	set := time.Now()
-	s := &persistent{f: f, set: set}
-	s.lost(set.Add(-time.Second))
-	require.False(t, f.broken)
-	s.lost(set.Add(time.Second))
-	require.True(t, f.broken)
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		client := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		f := &follower{
+			Cache: &Cache{client: client, current: make(chan struct{})}, ctx: t.Context(),
+			inbox: listen.NewMailbox[func()](), jobs: map[string]*job{},
+		}
+		set := time.Now()
+		s := &persistent{f: f}
+		s.handle(framework.WatchEvent{Type: zk.EventNotWatching}, set)
+		s.lost(set.Add(-time.Second))
+		require.False(t, f.broken)
+		s.lost(set.Add(time.Second))
+		require.True(t, f.broken)
+	})
 }
 
 // A watch that an earlier attempt has set may have been set again. What was lost after that is no loss of the
