@@ -66,6 +66,27 @@ func TestLeaderCountsWhatAFollowerReports(t *testing.T) {
 	})
 }
 
+// The leader pings each half second from when it has begun to lead, 0.3 s after a whole second. So a follower
+// reports at 1.3 s what its client has sent at 0.9 s.
+func TestFollowerReportsByTheTicksOfTheLeader(t *testing.T) {
+	for cut, want := range map[time.Duration]time.Duration{
+		1100 * time.Millisecond: 10 * time.Second, 1400 * time.Millisecond: 11 * time.Second,
+	} {
+		ensemble(t, 1, func(t *testing.T, srv *zktest.Server, f []*zktest.Follower) {
+			began := time.Now()
+			sleepUntil(began, 300*time.Millisecond)
+			require.NoError(t, srv.Restart())
+			c := enterRawAt(t, srv, "a", f[0].MemAddr())
+			sleepUntil(began, 900*time.Millisecond)
+			c.send(t, 1, rawzk.Ping())
+			c.receive(t, -2)
+			sleepUntil(began, cut)
+			f[0].CutLeader()
+			require.Equal(t, want, expiry(t, srv, began), "cut at %v", cut)
+		}, zktest.WithConfig("syncLimit", "20"))
+	}
+}
+
 func TestFollowerWithoutALeaderReportsNothing(t *testing.T) {
 	cuts := map[string]func(*zktest.Follower){
 		"both ways": (*zktest.Follower).CutLeader,

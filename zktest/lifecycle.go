@@ -189,7 +189,8 @@ func (s *Server) SetReadOnly(on bool) {
 	}
 	s.traceTest(fmt.Sprintf("read-only: %v", on))
 	s.readOnly = on
-	if !on {
+	if !on { // the servers have elected a leader
+		s.beginToLead()
 		s.restartTimeouts()
 	}
 	if s.life == nil {

@@ -265,16 +265,23 @@ func (s *Server) elect(r *replica) {
 	r.trail()
 	s.epoch++
 	s.zxid = s.epoch << 32
-	s.leader, s.led, s.proposals = r, s.clock.now(), nil
+	s.leader, s.proposals = r, nil
 	r.role, r.link, r.applied = leading, &link{}, s.zxid
 	s.record(nil, 0, Entry{What: r.name() + " leads"})
-	for _, sess := range s.sessions {
-		sess.owner, sess.closing, sess.timeout = nil, false, sess.granted
-	}
+	s.beginToLead()
 	s.silentFollows = false
 	s.joinReachable()
 	s.restartTimeouts()
 	s.reapLater()
+}
+
+// beginToLead has the pings begin, and each session belong to no server and have the timeout that it was created
+// with.
+func (s *Server) beginToLead() {
+	s.led = s.clock.now()
+	for _, sess := range s.sessions {
+		sess.owner, sess.closing, sess.timeout = nil, false, sess.granted
+	}
 }
 
 // join makes a server follow the leader. It learns of all changes at once, unless a test prevents
@@ -290,7 +297,7 @@ func (s *Server) join(r *replica) {
 
 // joinAll makes all servers of an ensemble that starts follow its previous leader.
 func (s *Server) joinAll() {
-	s.electing, s.led, s.proposals = false, s.clock.now(), nil
+	s.electing, s.proposals = false, nil
 	for _, r := range s.replicas {
 		r.process.Set(true)
 		r.waiting = nil
@@ -298,9 +305,7 @@ func (s *Server) joinAll() {
 	s.leader.role, s.leader.link = leading, &link{}
 	s.leader.catchUp()
 	s.silentFollows = s.voters() > len(s.replicas)
-	for _, sess := range s.sessions {
-		sess.owner, sess.closing, sess.timeout = nil, false, sess.granted
-	}
+	s.beginToLead()
 	for _, r := range s.replicas {
 		if r != s.leader {
 			s.join(r)
@@ -393,6 +398,7 @@ func (s *Server) thaw(r *replica) {
 	s.networkChanged()
 	r.catchUp()
 	if r == s.leader && r.role == leading && s.hasLinks() {
+		s.led = s.clock.now() // the pings begin anew
 		for _, id := range s.sessionIDs() {
 			s.expireIfOverdue(s.sessions[id])
 		}

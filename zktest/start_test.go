@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/docent-zk/docent/internal/rawzk"
 	"github.com/docent-zk/docent/zktest"
 )
 
@@ -65,4 +68,24 @@ func TestListenerOnTakenPortIsError(t *testing.T) {
 	_, err = zktest.New(zktest.WithListener(first.Addr()))
 	require.ErrorContains(t, err, first.Addr())
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
+}
+
+// The server stops while a request comes, which takes its time after a pause. Another goroutine starts it again.
+func TestVirtualTimeGoesOnWhileAServerStops(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := enterRaw(t, srv, "a")
+		srv.Pause()
+		c.send(t, 1, rawzk.Ping())
+		time.Sleep(time.Second) // the request has come
+		stopped := make(chan struct{})
+		srv.Resume(zktest.RequestsFirst)
+		synctest.Wait() // until the goroutine of the connection waits for its instant
+		go func() {
+			defer close(stopped)
+			srv.Stop()
+		}()
+		synctest.Wait()
+		require.NoError(t, srv.Start())
+		<-stopped
+	}, zktest.WithSeed(1))
 }
