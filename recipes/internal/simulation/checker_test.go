@@ -198,7 +198,7 @@ func (c *checker) expiredEarly(r *record, n *node) time.Duration {
 	client, _, _ := strings.Cut(r.owner, ".")
 	trace := c.srv.Trace()
 	if trace.Lost > 0 {
-		c.errorf("the trace has lost %d entries: raise its limit", trace.Lost)
+		c.errorf("the trace has lost %d entries, and with them what the clients have heard", trace.Lost)
 	}
 	all := trace.Entries
 	for _, e := range slices.Backward(all) {
@@ -275,6 +275,8 @@ func (c *checker) begin(r *record) *record {
 		switch n := c.nodes[p]; {
 		case n == nil:
 			c.errorf("%s holds %s, which never existed", r.owner, p)
+		case n.deleted != 0 && r.Err() == nil && c.shorter:
+			c.pending.Go(func() { c.checkEnded(n, []*record{r}) })
 		case n.deleted != 0 && r.Err() == nil:
 			c.errorf("%s holds %s, which was deleted by %d", r.owner, p, n.deleted)
 		case n.jumped:
