@@ -44,15 +44,17 @@ func New(connect string, opts ...Option) (*Client, error) {
 // onceOnly returns a function that calls fn the first time. All calls return after fn has. In virtual time the clock
 // goes on while calls wait, which is not so with sync.OnceFunc.
 func onceOnly(fn func()) func() {
-	var called atomic.Bool
+	var called, returned atomic.Bool
 	done := make(chan struct{})
 	return func() {
-		if called.CompareAndSwap(false, true) {
+		switch {
+		case called.CompareAndSwap(false, true):
 			defer close(done)
+			defer returned.Store(true)
 			fn()
-			return
+		case !returned.Load(): // a bubble of testing/synctest may have ended, and its channels with it
+			<-done
 		}
-		<-done
 	}
 }
 
