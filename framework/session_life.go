@@ -98,9 +98,9 @@ func (s *session) close() {
 }
 
 // closeContext returns a context that ends when it is no longer useful to close the session on the
-// servers. The longest timeout of the session after another session was made, the servers have been
-// available for that long and have expired this one. When the client is closed, the context ends one
-// connect timeout later, or at once if the session ended longer ago than its longest timeout.
+// servers. If another session was made the longest timeout of this one ago, the servers have been
+// available for that long and have expired it. When the client is closed, the context ends one connect
+// timeout later, or at once if the session ended longer ago than its longest timeout.
 func (s *session) closeContext() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(s.core.grace)
 	ended := conn.Now()

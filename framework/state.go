@@ -67,7 +67,7 @@ type states struct {
 }
 
 // set changes the state, notes the time and notifies the listeners. It does not wait for them. The time is read
-// under the lock: a goroutine that takes the time, and then still reads the former state, has the earlier time.
+// under the lock: a goroutine that takes the time, and then still reads the former state, has no later time.
 func (s *states) set(c StateChange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
