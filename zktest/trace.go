@@ -21,7 +21,7 @@ type Entry struct {
 	Path    string
 	Code    Code
 	Note    string        // the kind of the event, the created path if it is not Path, or what a rule did
-	Timeout time.Duration // of the session: what a request's connection was granted, or what the leader counted if it expired
+	Timeout time.Duration // granted to a request's connection, or counted by the leader if the session expired
 }
 
 // String returns the entry as one line.
