@@ -54,6 +54,10 @@ var campaigns = []campaign{
 		says: "7 ensembles, 38 rounds, 17,282 grants, 28,967 additions to counters, 108,396 events of caches",
 	},
 	{
+		date: "2026-11-30", commit: "4796d75", command: "make siege DURATION=30m SEED=228801913", faults: 374,
+		says: "6 ensembles, 33 rounds, 11,118 grants, 16,368 additions to counters, 79,383 events of caches",
+	},
+	{
 		date: "2026-11-28", commit: "9d24e22", command: "make swarm SEEDS=8800", seeds: 8_800,
 		says: "5,209,965 requests, 148,089 holds, 134,086 simulated faults",
 	},
@@ -108,6 +112,14 @@ var campaigns = []campaign{
 	{
 		date: "2026-11-30", commit: "e63e486", command: "make swarm SEEDS=100000 FROM=8200001", seeds: 100_000,
 		says: "59,616,930 requests, 1,648,441 holds, 1,532,435 simulated faults",
+	},
+	{
+		date: "2026-11-30", commit: "4a9187f", command: "make swarm SEEDS=100000 FROM=12000001", seeds: 100_000,
+		says: "59,890,661 requests, 1,659,457 holds, 1,531,517 simulated faults",
+	},
+	{
+		date: "2026-11-30", commit: "4796d75", command: "make swarm SEEDS=100000 FROM=16000001", seeds: 100_000,
+		says: "59,702,450 requests, 1,643,320 holds, 1,528,437 simulated faults",
 	},
 }
 
