@@ -24,6 +24,15 @@ func asking(t *testing.T, srv *zktest.Server, name string) *framework.Client {
 		framework.WithSessionTimeout(longTimeout))
 }
 
+// moving returns a dialer of a client, and the server to which its connections go. The test may store another one.
+func moving(srv *zktest.Server, name string, first *zktest.Follower) (*atomic.Pointer[zktest.Follower], framework.Option) {
+	server := &atomic.Pointer[zktest.Follower]{}
+	server.Store(first)
+	return server, framework.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return srv.Client(name).DialContext(ctx, network, server.Load().MemAddr())
+	})
+}
+
 // requireGranted checks the last timeout that the servers have granted the session of a client.
 func requireGranted(t *testing.T, srv *zktest.Server, client string, want time.Duration) {
 	t.Helper()
@@ -81,12 +90,8 @@ func holdBelowTheMinimum(t *testing.T, srv *zktest.Server, least, later time.Dur
 	follower.SetSessionTimeouts(time.Second, time.Hour)
 	waiter := testzk.Connected(t, third.MemAddr(), framework.WithDialer(srv.Client("waiter").DialContext),
 		framework.WithSessionTimeout(4*least))
-	var server atomic.Pointer[zktest.Follower]
-	server.Store(leader)
-	holder := testzk.Connected(t, srv.MemAddr(), framework.WithSessionTimeout(least/3),
-		framework.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return srv.Client("holder").DialContext(ctx, network, server.Load().MemAddr())
-		}))
+	server, dialer := moving(srv, "holder", leader)
+	holder := testzk.Connected(t, srv.MemAddr(), framework.WithSessionTimeout(least/3), dialer)
 	hold := mustAcquire(t, newMutex(t, holder, "/lock"))
 	requireGranted(t, srv, "holder", least)
 	server.Store(follower)
@@ -109,12 +114,8 @@ func TestHoldEndsByTheTimeoutOfAnEarlierConnection(t *testing.T) {
 		waiter := asking(t, srv, "waiter")
 		late, other := srv.Members()[1], srv.Members()[2]
 		late.SetSessionTimeouts(time.Second, short)
-		var server atomic.Pointer[zktest.Follower]
-		server.Store(late)
-		holder := testzk.Connected(t, srv.MemAddr(), framework.WithSessionTimeout(longTimeout),
-			framework.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
-				return srv.Client("holder").DialContext(ctx, network, server.Load().MemAddr())
-			}))
+		server, dialer := moving(srv, "holder", late)
+		holder := testzk.Connected(t, srv.MemAddr(), framework.WithSessionTimeout(longTimeout), dialer)
 		hold := mustAcquire(t, newMutex(t, holder, "/lock"))
 		late.CutToLeader()
 		_, err := holder.Exists(t.Context(), "/lock")
