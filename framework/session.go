@@ -167,7 +167,7 @@ func (h handler) Established(info conn.Info) {
 		h.core.cfg.log.Warn("a server grants a shorter session timeout than before", logfield.Session(info.ID),
 			zap.Duration("before", before.Timeout), zap.Duration("granted", info.Timeout))
 	}
-	if info.BelowMinimum {
+	if info.Longest > max(h.core.cfg.sessionTimeout, info.Timeout) {
 		h.end(fmt.Errorf("%w: its timeout of %v is below the minimum of a server, which is %v", ErrSessionLost,
 			info.Timeout, info.Longest))
 	}

@@ -101,11 +101,10 @@ type attempt struct {
 
 // Info is what servers said about the session in their connect replies.
 type Info struct {
-	ID           int64
-	Password     []byte
-	Timeout      time.Duration // the shortest that a server has granted: the client must not rely on more
-	Longest      time.Duration // the longest one: the servers may keep the session for that long
-	BelowMinimum bool          // a server has granted more than the client asks for, and more than Timeout
+	ID       int64
+	Password []byte
+	Timeout  time.Duration // the shortest that a server has granted: the client must not rely on more
+	Longest  time.Duration // the longest one: the servers may keep the session for that long
 }
 
 // New returns a Conn, which connects after a call of Start. The caller must call Close.

@@ -91,7 +91,6 @@ func (c *Conn) established(info Info, sent Stamp) {
 	asked, granted := c.cfg.SessionTimeout, info.Timeout
 	c.contact.setTimeouts(asked, granted)
 	info.Timeout, info.Longest = c.contact.granted, max(granted, c.info.Longest)
-	info.BelowMinimum = info.Longest > asked && info.Longest > info.Timeout
 	c.info, c.took, c.lastHeartbeat = info, time.Since(c.attempt.started), Now()
 	if again {
 		c.contact.reconnect(sent)
