@@ -25,8 +25,10 @@ func asking(t *testing.T, srv *zktest.Server, name string) *framework.Client {
 }
 
 // moving returns a dialer of a client, and the server to which its connections go. The test may store another one.
-func moving(srv *zktest.Server, name string, first *zktest.Follower) (*atomic.Pointer[zktest.Follower], framework.Option) {
-	server := &atomic.Pointer[zktest.Follower]{}
+func moving(
+	srv *zktest.Server, name string, first *zktest.Follower,
+) (server *atomic.Pointer[zktest.Follower], dialer framework.Option) {
+	server = &atomic.Pointer[zktest.Follower]{}
 	server.Store(first)
 	return server, framework.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return srv.Client(name).DialContext(ctx, network, server.Load().MemAddr())
