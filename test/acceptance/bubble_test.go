@@ -42,6 +42,20 @@ func bubbleNew(t testing.TB, srv *zktest.Server, connect, name string, opts ...f
 	return c
 }
 
+// bubbleSetUp is like bubbleNew, and calls setUp before the first connection. A listener of setUp is called with
+// Connected. One that is added after New may miss it.
+func bubbleSetUp(
+	t testing.TB, srv *zktest.Server, name string, setUp func(*framework.Client), opts ...framework.Option,
+) *framework.Client {
+	t.Helper()
+	srv.Client(name).Cut()
+	defer srv.Client(name).Heal()
+	c := bubbleNew(t, srv, srv.MemAddr(), name, opts...)
+	synctest.Wait() // the client dials
+	setUp(c)
+	return c
+}
+
 func bubbleMutex(t testing.TB, c *framework.Client, path string) *mutex.Mutex {
 	t.Helper()
 	mu, err := mutex.New(c, path)

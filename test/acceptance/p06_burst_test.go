@@ -26,10 +26,11 @@ func TestP06_BurstLosesAndReordersNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		c := bubbleNew(t, srv, srv.MemAddr(), "c")
 		prompt, asleep := &p06Listener{}, &p06Listener{nap: time.Hour}
-		c.Listen(asleep.hear)
-		c.Listen(prompt.hear)
+		c := bubbleSetUp(t, srv, "c", func(c *framework.Client) {
+			c.Listen(asleep.hear)
+			c.Listen(prompt.hear)
+		})
 		require.NoError(t, c.WaitConnected(t.Context()))
 		began := time.Now()
 		for i := range p06Watched {

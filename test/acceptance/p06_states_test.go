@@ -195,9 +195,8 @@ type p06Client struct {
 
 func p06Connect(t testing.TB, srv *zktest.Server) *p06Client {
 	c := &p06Client{t: t, srv: srv, way: srv.Client("c"), began: time.Now()}
-	c.client = bubbleNew(t, srv, srv.MemAddr(), "c", framework.WithDialer(c.dial),
-		framework.WithRandom(func(int64) int64 { return 0 }))
-	c.client.Listen(c.add)
+	c.client = bubbleSetUp(t, srv, "c", func(client *framework.Client) { client.Listen(c.add) },
+		framework.WithDialer(c.dial), framework.WithRandom(func(int64) int64 { return 0 }))
 	require.NoError(t, c.client.WaitConnected(t.Context()))
 	return c
 }
