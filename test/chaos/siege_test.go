@@ -40,6 +40,7 @@ const (
 	longestEnsemble  = 10 * time.Minute
 	shortestEnsemble = 2 * time.Minute
 	ensembles        = 6 // that a siege has, if each is used for a time between these
+	moreEnsembles    = 5 // at most, if all of these have lost transactions
 )
 
 // The longest session timeout of workers, and the bound on all that must happen when the faults are
@@ -84,18 +85,29 @@ func TestSiege(t *testing.T) {
 	t.Logf("a siege of %v with seed %d", length, seed)
 	t.Cleanup(func() { tellVerdict(t, total.verdict(seed, t.Failed())) })
 	each := min(max(length/ensembles, shortestEnsemble), longestEnsemble)
-	end := time.Now().Add(length)
-	for n := 0; n == 0 || time.Now().Before(end); n++ {
-		until := time.Now().Add(each)
-		if until.After(end) {
-			until = end
-		}
-		if !t.Run(strconv.Itoa(n+1), func(t *testing.T) { siegeOne(t, seed+uint64(n), 3+n%2*2, until, total) }) {
-			break
-		}
-	}
+	siegeAll(length, each, total, func(n int, until time.Time) bool {
+		return t.Run(strconv.Itoa(n+1), func(t *testing.T) { siegeOne(t, seed+uint64(n), 3+n%2*2, until, total) })
+	})
 	if !t.Failed() {
 		require.NoError(t, total.isEmpty())
+	}
+}
+
+// siegeAll uses ensembles one after another, until the siege is over or one of them fails. If all of them have lost
+// transactions by then, which shows nothing of docent, it uses some more.
+func siegeAll(length, each time.Duration, total *totals, one func(n int, until time.Time) bool) {
+	end := time.Now().Add(length)
+	for n, more := 0, 0; ; n++ {
+		left := time.Until(end)
+		if left <= 0 {
+			if more == moreEnsembles || !total.allLost() {
+				return
+			}
+			more, left = more+1, length
+		}
+		if !one(n, time.Now().Add(min(each, left))) {
+			return
+		}
 	}
 }
 

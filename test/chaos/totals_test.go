@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,15 @@ func sum(of map[string]int) (n int) {
 	return n
 }
 
+// allLost reports whether no ensemble has kept all transactions.
+func (s *totals) allLost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.allLostLocked()
+}
+
+func (s *totals) allLostLocked() bool { return s.givenUp >= sum(s.ensembles) }
+
 // manyTries is how often a fault may be tried without an effect.
 const manyTries = 20
 
@@ -76,7 +86,7 @@ func (s *totals) isEmpty() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := errors.Join(errorUnless(s.rounds > 0, "there was no round"),
-		errorUnless(s.givenUp < sum(s.ensembles), "all ensembles have lost transactions"))
+		errorUnless(!s.allLostLocked(), "all ensembles have lost transactions"))
 	for _, name := range slices.Sorted(maps.Keys(s.tried)) {
 		err = errors.Join(err, errorUnless(s.faults[name] > 0 || s.tried[name] < manyTries,
 			"%q was tried %d times and never had an effect", name, s.tried[name]))
@@ -136,4 +146,34 @@ func TestVerdictIsOneLineWithTheSeedAndTheCounts(t *testing.T) {
 	failed := s.verdict(42, true)
 	require.Contains(t, failed, "FAILED with seed 42, the history is in /where/history.jsonl")
 	require.NotContains(t, passed+failed, "\n")
+}
+
+func TestSiegeUsesMoreEnsemblesIfAllHaveLostTransactions(t *testing.T) {
+	for name, row := range map[string]struct{ lost, fails, used int }{
+		"none has lost any": {used: 3, fails: -1},
+		"some have":         {lost: 2, used: 3, fails: -1},
+		"all have":          {lost: 4, used: 5, fails: -1},
+		"all, and more":     {lost: 100, used: 3 + moreEnsembles, fails: -1},
+		"one fails":         {used: 2, fails: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				total, used, begun := newTotals(), 0, time.Now()
+				siegeAll(25*time.Second, 10*time.Second, total, func(n int, until time.Time) bool {
+					require.Equal(t, used, n)
+					total.ensembles["of 3"]++
+					if used++; used <= row.lost {
+						total.givenUp++
+					}
+					require.Positive(t, time.Until(until))
+					time.Sleep(time.Until(until))
+					return n != row.fails
+				})
+				require.Equal(t, row.used, used)
+				if row.lost == 0 && row.fails < 0 {
+					require.Equal(t, 25*time.Second, time.Since(begun))
+				}
+			})
+		})
+	}
 }
