@@ -3,6 +3,7 @@ package framework_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/docent-zk/docent/internal/testzk"
 	"github.com/docent-zk/docent/zktest"
 	"github.com/docent-zk/docent/zktest/fault"
+	"github.com/docent-zk/docent/zktest/sim"
 )
 
 // heard records the events of a watch.
@@ -401,19 +403,23 @@ func TestPersistentWatchRefusesArguments(t *testing.T) {
 	}
 }
 
+// In virtual time, because Close waits for a second at most.
 func TestPersistentWatchEndsWithItsClient(t *testing.T) {
-	c := testzk.Connected(t, testzk.Connect())
-	path := parent(t)
-	w, h := watchFor(t, c, path, framework.WatchTree)
-	_, err := c.Set(testzk.Context(t), path, nil, -1)
-	require.NoError(t, err)
-	require.NoError(t, c.Close())
-	<-w.Done()
-	require.ErrorIs(t, w.Err(), framework.ErrClosed)
-	require.Equal(t, []string{"DataChanged "}, h.lines(path), "Close waits for the events before it")
-	w.Stop()
-	_, err = c.AddWatch(testzk.Context(t), path, framework.WatchNode, h.add)
-	failed(t, err, framework.NotApplied, framework.ErrClosed)
+	sim.Once(t, 1, func(t *testing.T, srv *zktest.Server, _ *rand.Rand) {
+		c := testzk.Connected(t, srv.MemAddr(), framework.WithDialer(srv.Client("a").DialContext))
+		const path = "/a"
+		require.NoError(t, srv.Create(path, nil))
+		w, h := watchFor(t, c, path, framework.WatchTree)
+		_, err := c.Set(testzk.Context(t), path, nil, -1)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		<-w.Done()
+		require.ErrorIs(t, w.Err(), framework.ErrClosed)
+		require.Equal(t, []string{"DataChanged "}, h.lines(path), "Close waits for the events before it")
+		w.Stop()
+		_, err = c.AddWatch(testzk.Context(t), path, framework.WatchNode, h.add)
+		failed(t, err, framework.NotApplied, framework.ErrClosed)
+	})
 }
 
 // A server that does not know persistent watches is asked once, because it closes the connection.

@@ -87,7 +87,7 @@ func TestCloseDoesNotWaitForLostSessionsAsLongAsTheirTimeout(t *testing.T) {
 
 func TestCloseDeletesEphemeralNodesBeforeItReturns(t *testing.T) {
 	for range 5 {
-		c := testzk.Connected(t, testzk.Connect())
+		c := testzk.Connected(t, testzk.Connect(), framework.WithConnectTimeout(soon))
 		path := parent(t)
 		for _, opts := range [][]framework.CreateOption{kinds["lock node"], kinds["ephemeral"]} {
 			_, err := c.Create(testzk.Context(t), path+"/n", nil, opts...)
@@ -202,7 +202,7 @@ func TestCloseFromManyGoroutines(t *testing.T) {
 }
 
 func TestFunctionsOfASessionEndBeforeTheSessionIsClosedOnTheServers(t *testing.T) {
-	c := testzk.Connected(t, testzk.Connect())
+	c := testzk.Connected(t, testzk.Connect(), framework.WithConnectTimeout(soon))
 	s := session(t, c)
 	node, err := s.Create(testzk.Context(t), testzk.Path(t), nil, framework.Ephemeral(), framework.Parents())
 	require.NoError(t, err)

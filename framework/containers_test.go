@@ -50,7 +50,8 @@ func TestServersWithoutContainersGetPersistentNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startOldServer(t)
-			c := testzk.Connected(t, s.listener.Addr().String(), framework.WithRetry(policy))
+			c := testzk.Connected(t, s.listener.Addr().String(), framework.WithRetry(policy),
+				framework.WithConnectTimeout(testzk.Patience)) // without retries a request waits for no longer
 			ctx := testzk.Context(t)
 			made, err := c.Create(ctx, "/c", nil, framework.Container())
 			require.NoError(t, err)

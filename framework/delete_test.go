@@ -95,7 +95,7 @@ func TestGuaranteedDeleteOfSeveralNodesDeletesAllThatTheServerAllows(t *testing.
 // A recipe that deletes a node in the background cannot return the error.
 func TestRefusedDeletionIsLogged(t *testing.T) {
 	o := testzk.Observer(t)
-	core, logs := observer.New(zap.WarnLevel)
+	core, logs := observer.New(zap.DebugLevel)
 	c := testzk.Connected(t, testzk.Connect(), framework.WithLogger(zap.New(core)))
 	locked := parent(t)
 	require.NoError(t, create(o, locked+"/a"))
@@ -105,7 +105,7 @@ func TestRefusedDeletionIsLogged(t *testing.T) {
 	for _, node := range []string{locked + "/a", parent(t) + "/missing"} {
 		require.Error(t, s.DeleteGuaranteed(testzk.Context(t), node))
 	}
-	require.NoError(t, c.Close())
+	closedAndLogged(t, c, logs)
 	failed := logs.FilterMessage("background deletion failed").All()
 	require.Len(t, failed, 1, "a node that is missing is no failure")
 	require.Equal(t, locked+"/a", failed[0].ContextMap()["path"])

@@ -8,7 +8,6 @@ import (
 	pathpkg "path"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,7 +75,8 @@ func (s *oldServer) serve(conn net.Conn) {
 		reply = binary.BigEndian.AppendUint32(reply, uint32(code))
 		_, _ = conn.Write(framed(append(reply, body...)))
 		if code == -6 { // requests sent meanwhile are lost
-			time.Sleep(20 * time.Millisecond)
+			_ = conn.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, conn) // Close would discard the reply if there are any
 			return
 		}
 	}

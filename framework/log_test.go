@@ -27,11 +27,19 @@ func logged(t *testing.T) (*framework.Client, *proxy.Proxy, *observer.ObservedLo
 	return c, p, logs
 }
 
+// closedAndLogged closes the client and waits for the last line of its session: Close itself waits for a second at
+// most.
+func closedAndLogged(t *testing.T, c *framework.Client, logs *observer.ObservedLogs) {
+	t.Helper()
+	require.NoError(t, c.Close())
+	testzk.Eventually(t, func() bool { return logs.FilterMessage("session closed").Len() > 0 }, "not logged")
+}
+
 func TestOrdinaryCloseLogsNoWarning(t *testing.T) {
 	t.Parallel()
 	c, _, logs := logged(t)
 	session(t, c)
-	require.NoError(t, c.Close())
+	closedAndLogged(t, c, logs)
 	ended := logs.FilterMessage("session ended").All()
 	require.Len(t, ended, 1)
 	require.Equal(t, zap.InfoLevel, ended[0].Level)
@@ -61,7 +69,7 @@ func TestLogNamesSessionsAsTheServersDo(t *testing.T) {
 	testzk.Eventually(t, func() bool {
 		return logs.FilterMessage("deleted a node that nothing owned").Len() == 1
 	}, "not deleted")
-	require.NoError(t, c.Close())
+	closedAndLogged(t, c, logs)
 	for _, message := range []string{
 		"session established", "state", "deleted a node that nothing owned", "session ended", "session closed",
 	} {
@@ -86,10 +94,14 @@ func TestClientLogsToSlog(t *testing.T) {
 	id := fmt.Sprintf("%#x", uint64(session(t, c).ID()))
 	c.Logger().Named("mine").Info("a line")
 	require.NoError(t, c.Close())
-	mu.Lock()
-	defer mu.Unlock()
+	written := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return out.String()
+	}
+	testzk.Eventually(t, func() bool { return strings.Contains(written(), "session closed") }, "not logged")
 	var messages []string
-	for line := range strings.Lines(out.String()) {
+	for line := range strings.Lines(written()) {
 		var fields map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &fields))
 		require.Equal(t, "a", fields["app"])
@@ -102,7 +114,6 @@ func TestClientLogsToSlog(t *testing.T) {
 	}
 	require.Contains(t, messages, "session established")
 	require.Contains(t, messages, "a line")
-	require.Contains(t, messages, "session closed")
 }
 
 type writerFunc func([]byte) (int, error)

@@ -89,7 +89,7 @@ func TestTreeIsDeletedAfterALostRequestOrReply(t *testing.T) {
 }
 
 func TestTreeIsNotDeletedAgainWithoutRetries(t *testing.T) {
-	c, p := proxied(t, framework.WithRetry(retry.Never()))
+	c, p := proxied(t, framework.WithRetry(retry.Never()), framework.WithConnectTimeout(testzk.Patience))
 	under := makeTree(t)
 	testzk.Everywhere(t)
 	p.On(fault.Match{Op: fault.OpMulti, Skip: 1}, fault.DropAfter())

@@ -15,7 +15,7 @@ import (
 
 // dial returns a client in memory, for an example.
 func dial(srv *zktest.Server, name string) *zk.Conn {
-	conn, events, err := zk.Connect([]string{srv.MemAddr()}, 10*time.Second,
+	conn, events, err := zk.Connect([]string{srv.MemAddr()}, 30*time.Second,
 		zk.WithDialer(srv.Client(name).Dialer()), zk.WithLogger(quiet{}))
 	if err != nil {
 		log.Fatal(err)
@@ -159,7 +159,7 @@ func ExampleClient_Cut() {
 
 	srv.Client("alice").Cut()
 	fmt.Print(srv.Tree())
-	srv.Advance(11 * time.Second) // longer than the timeout of alice's session
+	srv.Advance(31 * time.Second) // longer than the timeout of alice's session
 	fmt.Printf("%q %v\n", srv.Tree(), alice.State())
 	// Output:
 	// /here ephemeral of alice

@@ -51,6 +51,13 @@ func connectTo(t *testing.T, host string, client *zktest.Client) *zk.Conn {
 // connectTCP returns a client with a session over TCP. It is closed when the test ends.
 func connectTCP(t *testing.T, addr string) *zk.Conn {
 	t.Helper()
+	return connectTCPFor(t, addr, timeout)
+}
+
+// connectTCPFor is connectTCP with another session timeout. The driver gives up a silent server after two thirds of
+// it, and sends pings after a third.
+func connectTCPFor(t *testing.T, addr string, timeout time.Duration) *zk.Conn {
+	t.Helper()
 	conn, events, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -202,10 +202,11 @@ func TestSessionWithoutConnectionExpiresOnAStoppedServerToo(t *testing.T) {
 	})
 }
 
-// Outside of bubbles clients have the real time, and the server is ahead of it.
+// Outside of bubbles clients have the real time, and the server is ahead of it. So no ping comes meanwhile.
 func TestAdvanceExpiresSessions(t *testing.T) {
-	srv := zktest.Start(t)
-	createEphemeral(t, connectTCP(t, srv.Addr()), "/e")
+	const timeout = time.Hour
+	srv := zktest.Start(t, zktest.WithConfig("maxSessionTimeout", "3600000"))
+	createEphemeral(t, connectTCPFor(t, srv.Addr(), timeout), "/e")
 	srv.Advance(timeout / 2)
 	require.True(t, srv.Exists("/e"))
 	srv.Advance(timeout)

@@ -112,8 +112,8 @@ func timeoutError(t *testing.T) error {
 }
 
 func TestFrozenClientOverTCPGoesOnWhenThawed(t *testing.T) {
-	srv := zktest.Start(t)
-	conn := connectTCP(t, srv.Client("a").Addr())
+	srv := zktest.Start(t, zktest.WithConfig("maxSessionTimeout", "3600000"))
+	conn := connectTCPFor(t, srv.Client("a").Addr(), time.Hour)
 	srv.Client("a").Freeze()
 	done := make(chan error, 1)
 	go func() { done <- create(conn, "/x") }()

@@ -285,7 +285,11 @@ func ObserverOf(t testing.TB, connect string) *Conn {
 }
 
 func observe(servers []string) (conn *zk.Conn, stop func(), err error) {
-	conn, events, err := zk.Connect(servers, longTimeout, zk.WithLogInfo(false))
+	// With a dialer that fails after a second, as the driver's own does, requests made meanwhile would fail.
+	dial := func(network, address string, _ time.Duration) (net.Conn, error) {
+		return net.DialTimeout(network, address, Patience)
+	}
+	conn, events, err := zk.Connect(servers, longTimeout, zk.WithLogInfo(false), zk.WithDialer(dial))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -752,7 +753,11 @@ func TestLogOfAnEntry(t *testing.T) {
 		}
 		c := client(t, srv, "a", log)
 		require.NoError(t, enter(c).Leave(t.Context()))
-		require.Empty(t, logs.FilterMessage("entry ended").All())
+		ended := func() []observer.LoggedEntry {
+			synctest.Wait() // the log is written
+			return logs.FilterMessage("entry ended").All()
+		}
+		require.Empty(t, ended())
 
 		deleted := enter(c)
 		node := path + "/" + slices.DeleteFunc(childrenOf(t, srv), func(name string) bool { return name == "ready" })[0]
@@ -767,14 +772,14 @@ func TestLogOfAnEntry(t *testing.T) {
 		require.NoError(t, c.Close())
 		<-closed.Done()
 
-		ended := logs.FilterMessage("entry ended").All()
-		require.Len(t, ended, 3)
+		entries := ended()
+		require.Len(t, entries, 3)
 		for i, level := range []zapcore.Level{zap.WarnLevel, zap.WarnLevel, zap.InfoLevel} {
-			require.Equal(t, level, ended[i].Level)
-			require.Equal(t, "docent.double-barrier", ended[i].LoggerName)
-			require.Contains(t, ended[i].ContextMap(), "error")
+			require.Equal(t, level, entries[i].Level)
+			require.Equal(t, "docent.double-barrier", entries[i].LoggerName)
+			require.Contains(t, entries[i].ContextMap(), "error")
 		}
-		require.Equal(t, node, ended[0].ContextMap()["path"])
-		require.Equal(t, fmt.Sprintf("%#x", uint64(session)), ended[0].ContextMap()["session"])
+		require.Equal(t, node, entries[0].ContextMap()["path"])
+		require.Equal(t, fmt.Sprintf("%#x", uint64(session)), entries[0].ContextMap()["session"])
 	})
 }

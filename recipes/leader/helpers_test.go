@@ -120,7 +120,12 @@ func (c *candidacy) leads(t testing.TB) *leader.Term {
 	case term := <-c.terms:
 		return term
 	case <-c.done:
-		require.FailNow(t, "Run has returned", "%v", c.err)
+		select {
+		case term := <-c.terms: // before Run returned
+			return term
+		default:
+			require.FailNow(t, "Run has returned", "%v", c.err)
+		}
 	case <-testzk.Context(t).Done():
 		require.FailNow(t, "the candidate does not lead")
 	}

@@ -262,6 +262,7 @@ func TestTooManyLocksForOneTransactionAreAcquiredInOrder(t *testing.T) {
 	warnings := func() int { return logs.FilterMessageSnippet("too large for one transaction").Len() }
 	for range 2 {
 		hold := acquire(t, m)
+		testzk.Eventually(t, func() bool { return warnings() > 0 }, "no warning")
 		require.Equal(t, 1, warnings(), "once")
 		require.Len(t, hold.Tokens(), len(paths))
 		require.IsIncreasing(t, hold.Tokens(), "in the order of the paths")
@@ -274,6 +275,7 @@ func TestTooManyLocksForOneTransactionAreAcquiredInOrder(t *testing.T) {
 	}
 	hold, err := newMulti(t, c, paths).TryAcquire(testzk.Context(t))
 	require.NoError(t, err)
+	testzk.Eventually(t, func() bool { return warnings() > 1 }, "no warning of the second multi-lock")
 	require.Equal(t, 2, warnings(), "once for each multi-lock")
 	require.EqualValues(t, len(paths), logs.All()[0].ContextMap()["locks"])
 	require.NoError(t, hold.Release())

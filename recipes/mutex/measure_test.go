@@ -1,6 +1,7 @@
 package mutex_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -18,7 +19,12 @@ func measured(t *testing.T) (c *framework.Client, path string, lines func() []st
 	c, path = testzk.Connected(t, testzk.Connect(), framework.WithMetrics(&m)), testzk.Path(t)
 	return c, path, func() []string {
 		require.NoError(t, c.Close())
-		return m.Lines(time.Hour) // durations are not compared here
+		var lines []string
+		testzk.Eventually(t, func() bool { // Close waits for a second at most
+			lines = m.Lines(time.Hour) // durations are not compared here
+			return slices.Contains(lines, "docent.session.losses{closed} 1")
+		}, "the end of the session is not measured")
+		return lines
 	}
 }
 

@@ -121,25 +121,25 @@ func TestTLSHandshakeIsBounded(t *testing.T) {
 
 // A name stands for several servers. One of them accepts connections and never sends anything.
 func TestSilentServerOfANameDoesNotHideTheOthers(t *testing.T) {
-	t.Parallel()
-	silent := serve(t, func(p *peer) {
-		for _, ok := p.read(); ok; _, ok = p.read() {
+	synctest.Test(t, func(t *testing.T) {
+		silent, toSilent := serveInMemory(t, stall)
+		_, toOther := serveInMemory(t, func(p *peer) { p.answerAll(7, long) })
+		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr == "127.0.0.1:2181" {
+				return toSilent(ctx, network, addr)
+			}
+			return toOther(ctx, network, addr)
 		}
+		resolve := func(_ context.Context, host string) ([]string, error) {
+			if host != "zookeeper.example" {
+				return nil, errors.New("no such host")
+			}
+			return []string{"127.0.0.1", "127.0.0.2"}, nil
+		}
+		c := connect(t, Config{Resolve: resolve, ConnectTimeout: time.Second, Dial: dial}, "zookeeper.example:2181")
+		c.awaitSession(t, 7)
+		require.Positive(t, silent.accepted())
 	})
-	_, port, err := net.SplitHostPort(silent.addr())
-	require.NoError(t, err)
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.2", port))
-	require.NoError(t, err)
-	serveOn(t, listener, func(p *peer) { p.answerAll(7, long) })
-	resolve := func(_ context.Context, host string) ([]string, error) {
-		if host != "zookeeper.example" {
-			return nil, errors.New("no such host")
-		}
-		return []string{"127.0.0.1", "127.0.0.2"}, nil
-	}
-	c := connect(t, Config{Resolve: resolve, ConnectTimeout: time.Second}, net.JoinHostPort("zookeeper.example", port))
-	c.awaitSession(t, 7)
-	require.Positive(t, silent.accepted())
 }
 
 func TestTroubleHasNamesThatDoNotResolve(t *testing.T) {

@@ -3,6 +3,7 @@ package conn
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -87,17 +88,20 @@ func TestPausesDiffer(t *testing.T) {
 }
 
 func TestOnlyAStableConnectionForgetsFailedAttempts(t *testing.T) {
-	h := newHosts([]string{"a:1"}, time.Second, nil)
-	for range 3 {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosts([]string{"a:1"}, time.Second, nil)
+		for range 3 {
+			h.next()
+		}
+		h.connected()
+		time.Sleep(stableAfter - 1)
 		h.next()
-	}
-	h.connected()
-	h.next()
-	require.NotZero(t, h.pause(), "a server that accepts connections and closes them would be dialled without a pause")
-	h.connected()
-	h.connectedAt = h.connectedAt.Add(-stableAfter)
-	h.next()
-	require.Zero(t, h.pause(), "after a stableAfter connection")
+		require.NotZero(t, h.pause(), "it would dial a server that closes all connections without a pause")
+		h.connected()
+		time.Sleep(stableAfter)
+		h.next()
+		require.Zero(t, h.pause(), "after a stable connection")
+	})
 }
 
 func TestAllAddressesOfANameAreTried(t *testing.T) {

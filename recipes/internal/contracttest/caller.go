@@ -131,7 +131,8 @@ func outageDuringTheWait(t *testing.T, k Kind) {
 
 func closeOfTheClient(t *testing.T, k Kind) {
 	s := newFixture(t, k)
-	closing, err := framework.New(testzk.Connect(), enduring())
+	// For so long, Close waits for the servers to end the session.
+	closing, err := framework.New(testzk.Connect(), enduring(), framework.WithConnectTimeout(soon/2))
 	require.NoError(t, err)
 	defer closing.Close()
 	lock := s.lock(closing)

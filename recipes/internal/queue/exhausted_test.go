@@ -3,6 +3,7 @@ package queue_test
 import (
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -30,7 +31,10 @@ func TestWarningOfTheSequenceCounterComesOnceAMinuteForEachLock(t *testing.T) {
 				require.NoError(t, hold.Release())
 			}
 		}
-		warnings := func() int { return logs.FilterMessageSnippet("running out").Len() }
+		warnings := func() int {
+			synctest.Wait() // the log is written
+			return logs.FilterMessageSnippet("running out").Len()
+		}
 		runOut := func(path string) {
 			acquire(path, 1) // creates the parent if it is missing
 			require.NoError(t, srv.SetSequence(path, 1<<30))
