@@ -325,7 +325,8 @@ func WithResolver(resolve func(ctx context.Context, host string) (addresses []st
 
 // WithRandom replaces the random numbers that determine the order of servers and the lengths of
 // pauses, so that a simulation can be repeated. random returns a number from 0 to n-1. It is called
-// by one goroutine at a time. The default is rand.Int64N of math/rand/v2. The random ids in node
+// by one goroutine at a time, and each connection takes a seed of its own from it: it does not
+// choose a pause directly. The default is rand.Int64N of math/rand/v2. The random ids in node
 // names do not come from it.
 func WithRandom(random func(n int64) int64) Option {
 	return func(c *config) error {

@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strings"
@@ -165,7 +164,7 @@ func Client(t testing.TB, servers string, opts ...framework.Option) *framework.C
 	t.Helper()
 	all := []framework.Option{framework.WithSessionTimeout(SessionTimeout)}
 	if inRealTime() {
-		all = []framework.Option{framework.WithSessionTimeout(longTimeout), framework.WithRandom(shortPauses)}
+		all = []framework.Option{framework.WithSessionTimeout(longTimeout)}
 	}
 	c, err := framework.New(servers, append(all, opts...)...)
 	require.NoError(t, err)
@@ -176,16 +175,6 @@ func Client(t testing.TB, servers string, opts ...framework.Option) *framework.C
 // inRealTime reports whether the clock is the machine's. The clock of a bubble of testing/synctest
 // starts in the year 2000.
 func inRealTime() bool { return time.Now().Year() > 2020 }
-
-// shortPauses shortens the pauses between attempts to connect to a tenth. The choice of the first
-// server stays random.
-func shortPauses(n int64) int64 {
-	chosen := rand.Int64N(n)
-	if n > int64(time.Millisecond) {
-		chosen /= 10
-	}
-	return chosen
-}
 
 // Mortal is an option for clients in real time with sessions that must expire because the clients
 // are cut off.
