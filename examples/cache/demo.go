@@ -10,6 +10,7 @@ import (
 
 	"github.com/docent-zk/docent/examples/internal/program"
 	"github.com/docent-zk/docent/framework"
+	"github.com/docent-zk/docent/recipes/cache"
 )
 
 // cleanUpTime is for how long the demonstration tries to delete its nodes.
@@ -139,10 +140,15 @@ func (d *demo) elect(ctx context.Context) error {
 		d.report.Line("(The servers are not this program's: their leader stays.)")
 		return nil
 	}
+	var stale atomic.Bool // has been: the cache may be current again before this goroutine asks it
+	defer d.settings.cache.Listen(func(e cache.Event) {
+		if e.Kind == cache.Stale {
+			stale.Store(true)
+		}
+	})()
 	d.killLeader()
 	d.report.Line("ELECTION: the ZooKeeper leader is dead. Nothing can be read now ...")
-	stale := func() bool { _, stale := d.settings.cache.StaleSince(); return stale }
-	if err := program.Wait(ctx, "the settings are not stale", stale); err != nil {
+	if err := program.Wait(ctx, "the settings are not stale", stale.Load); err != nil {
 		return err
 	}
 	if err := d.works(ctx, values{3, defaultTimeout}); err != nil {
