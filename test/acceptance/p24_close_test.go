@@ -178,7 +178,12 @@ func TestP24_StuckRequestDoesNotKeepTheSession(t *testing.T) {
 	require.NoError(t, err)
 	_, err = mu.Acquire(testzk.Context(t))
 	require.NoError(t, err)
-	slow := p.On(fault.Match{Op: fault.OpGetACL}, fault.Delay(1500*time.Millisecond))
+	slow := p.On(fault.Match{Op: fault.OpGetACL}, fault.Hold())
+	c.Listen(func(change framework.StateChange) {
+		if change.State == framework.Lost { // which Close reports before it ends the session on the servers
+			time.AfterFunc(1500*time.Millisecond, slow.Release)
+		}
+	})
 	request := make(chan error, 1)
 	go func() { _, _, err := c.GetACL(testzk.Context(t), path); request <- err }()
 	require.NoError(t, slow.Wait(testzk.Context(t)))

@@ -161,9 +161,21 @@ func sortIdentities(command, answer string) string {
 
 // cutEvents removes the events from the output, and returns them as well.
 func cutEvents(output string) (string, []string) {
-	var rest, events []string
+	const mark = "\x00" // of an event that is printed at once; it ends no line
+	var rest, events, marked []string
+	output = cliEvent.ReplaceAllStringFunc(output, func(event string) string {
+		marked = append(marked, strings.TrimSpace(event[strings.Index(event, "WatchedEvent"):]))
+		return mark
+	})
 	for line := range strings.Lines(output) {
+		for ; strings.Contains(line, mark); line = strings.Replace(line, mark, "", 1) {
+			if !strings.HasPrefix(marked[0], "WatchedEvent state:Closed") {
+				events = append(events, marked[0])
+			}
+			marked = marked[1:]
+		}
 		switch {
+		case line == "":
 		case strings.HasPrefix(line, "WatchedEvent state:Closed"): // printed unless the process ends before
 		case strings.HasPrefix(line, "WatchedEvent"):
 			events = append(events, strings.TrimSpace(line))
@@ -175,6 +187,8 @@ func cutEvents(output string) (string, []string) {
 }
 
 var (
+	// cliEvent is what is printed of an event, also in the middle of a line of an answer.
+	cliEvent  = regexp.MustCompile(`\nWATCHER::\n\nWatchedEvent [^\n]*\n`)
 	cliTimes  = regexp.MustCompile(`(?m)^([cm]time) = .* \d{4}$`)
 	cliOwners = regexp.MustCompile(`(?m)^(ephemeralOwner) = 0x1[0-9a-f]+$`)
 	cliZxids  = regexp.MustCompile(`zxid: -?\d+ `)
@@ -186,4 +200,26 @@ func normalise(output string) string {
 	output = cliTimes.ReplaceAllString(output, "$1 = <a time>")
 	output = cliZxids.ReplaceAllString(output, "")
 	return cliOwners.ReplaceAllString(output, "$1 = <the session>")
+}
+
+// The command line prints events in a thread of its own.
+func TestEventsAreCutOutOfTheAnswers(t *testing.T) {
+	const event = "\nWATCHER::\n\nWatchedEvent state:SyncConnected type:NodeCreated path:/a\n"
+	named := func(path string) string { return strings.Replace(event, "/a", path, 1) }
+	for output, events := range map[string][]string{
+		"[cli, zookeeper]\n":                                 nil,
+		event + "[cli, zookeeper]\n":                         {"/a"},
+		"[cli" + event + ", zookeeper]\n":                    {"/a"},
+		"[cli, zookeeper]" + event + "\n":                    {"/a"},
+		"[cli, zookeeper]\n" + event + named("/b"):           {"/a", "/b"},
+		"[" + event + "cli, " + named("/b") + "zookeeper]\n": {"/a", "/b"},
+		"\nWATCHER::\n[cli, zookeeper]\n" + strings.TrimPrefix(event, "\nWATCHER::\n") + named("/b"): {"/a", "/b"},
+	} {
+		rest, cut := cutEvents(output)
+		require.Equal(t, "[cli, zookeeper]\n", rest, "%q", output)
+		require.Len(t, cut, len(events), "%q", output)
+		for i, path := range events {
+			require.Equal(t, "WatchedEvent state:SyncConnected type:NodeCreated path:"+path, cut[i], "%q", output)
+		}
+	}
 }

@@ -37,6 +37,7 @@ func testInspection(t *testing.T, f *fleet) {
 		of(language, latchKind, at("latch"))
 		of(language, selectorKind, at("selector"))
 		f.peers[language].actor(t).do("joined", "join", root+"/"+at("group"), "one", "1")
+		f.awaitChildren(t, root+"/"+at("group"), 1) // Curator creates the node in the background
 	}
 	for _, k := range []kind{mutexKind, readKind} {
 		of("kazoo", k, "kazoo/"+k.name)
