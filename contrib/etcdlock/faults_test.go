@@ -278,12 +278,13 @@ func TestRenewalByAFormerLeaderDoesNotCount(t *testing.T) {
 		answers.Add(1)
 		a.Header.RaftTerm--
 	})), etcdlock.WithTTL(short))
-	hold := acquire(t, newLock(t, c, t.Name()))
-	first := hold.ValidUntil()
-	await(t, hold.Done(), "the hold goes on")
-	require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
-	require.False(t, time.Now().Before(first))
-	require.Positive(t, answers.Load())
+	for answers.Load() == 0 { // a busy machine may be late for the only one that a hold gets
+		hold := acquire(t, newLock(t, c, t.Name()))
+		first := hold.ValidUntil()
+		await(t, hold.Done(), "the hold goes on")
+		require.ErrorIs(t, hold.Err(), recipes.ErrForeignLost)
+		require.False(t, time.Now().Before(first))
+	}
 }
 
 // A cut that is shorter than the time to live ends no hold, and no wait loses its place.

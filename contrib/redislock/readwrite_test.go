@@ -21,7 +21,7 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 		a := newReadWrite(t, newClient(t, opts), "catalogue")
 		b := newReadWrite(t, newClient(t, opts), "catalogue")
 		first, second := acquire(t, a.Read()), acquire(t, b.Read())
-		require.Equal(t, []int64{1, 2}, []int64{first.Token(), second.Token()})
+		require.Less(t, first.Token(), second.Token()) // a script that is sent again takes another token
 		for _, rw := range []*redislock.ReadWrite{a, b} {
 			_, err := rw.Write().TryAcquire(bounded(t))
 			require.ErrorIs(t, err, recipes.ErrNotAcquired)
@@ -32,7 +32,7 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 		require.NoError(t, second.Release())
 
 		writing := acquire(t, a.Write())
-		require.Equal(t, int64(3), writing.Token())
+		require.Less(t, second.Token(), writing.Token())
 		for _, lock := range []*redislock.Lock{a.Read(), b.Read(), a.Write(), b.Write()} {
 			_, err := lock.TryAcquire(bounded(t))
 			require.ErrorIs(t, err, recipes.ErrNotAcquired)
@@ -40,7 +40,7 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 		require.True(t, renewed(writing))
 		require.NoError(t, writing.Release())
 		reading := acquire(t, b.Read())
-		require.Equal(t, int64(4), reading.Token())
+		require.Less(t, writing.Token(), reading.Token())
 		require.True(t, renewed(reading))
 		require.NoError(t, reading.Release())
 		keys, err := direct.Keys(bounded(t), "*").Result()

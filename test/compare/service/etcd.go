@@ -29,6 +29,7 @@ type etcdServer struct {
 // etcd is one server, or three.
 type etcd struct {
 	all   []*etcdServer
+	ports ports
 	admin *clientv3.Client
 }
 
@@ -47,11 +48,11 @@ func startEtcd(ctx context.Context, o Options) (_ Service, err error) {
 	if o.Replicas {
 		n = replicas
 	}
-	ports, err := freePorts(2 * n)
+	ports, err := takePorts(2 * n)
 	if err != nil {
 		return nil, err
 	}
-	e := &etcd{}
+	e := &etcd{ports: ports}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -59,15 +60,15 @@ func startEtcd(ctx context.Context, o Options) (_ Service, err error) {
 	}()
 	var cluster []string
 	for i := range n {
-		cluster = append(cluster, fmt.Sprintf("s%d=http://%s", i, ports[n+i]))
+		cluster = append(cluster, fmt.Sprintf("s%d=http://%s", i, ports[n+i].Addr()))
 	}
 	for i := range n {
 		dir, err := folder("etcd")
 		if err != nil {
 			return nil, err
 		}
-		here, others := "http://"+ports[i], "http://"+ports[n+i]
-		e.all = append(e.all, &etcdServer{addr: ports[i], process: process{dir: dir, command: []string{
+		here, others := "http://"+ports[i].Addr(), "http://"+ports[n+i].Addr()
+		e.all = append(e.all, &etcdServer{addr: ports[i].Addr(), process: process{dir: dir, command: []string{
 			binary, "--name", fmt.Sprint("s", i), "--data-dir", filepath.Join(dir, "data"), "--log-level", "fatal",
 			"--listen-client-urls", here, "--advertise-client-urls", here, "--listen-peer-urls", others,
 			"--initial-advertise-peer-urls", others, "--initial-cluster", strings.Join(cluster, ","),
@@ -203,5 +204,6 @@ func (e *etcd) Close() (err error) {
 		s.kill()
 		err = errors.Join(err, os.RemoveAll(s.dir))
 	}
+	e.ports.close()
 	return err
 }

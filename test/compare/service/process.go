@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/docent-zk/docent/internal/port"
 )
 
 // errDead means that a server has ended by itself.
@@ -23,6 +25,7 @@ type process struct {
 	account string // that it runs as, if this process is root's; "" for its own
 	command []string
 	clock   *Clock // nil: that of the machine
+	ports   ports  // that it listens on
 	cmd     *exec.Cmd
 	ended   chan struct{}
 }
@@ -147,20 +150,28 @@ func program(name, debianPackage string, patterns ...string) (string, error) {
 	return "", fmt.Errorf("%s is not installed: apt-get install %s", name, debianPackage)
 }
 
-// freePorts returns addresses that differ.
-func freePorts(n int) (addrs []string, err error) {
+// ports are ports that no other process gets by chance, also while the server is down.
+type ports []*port.Port
+
+func takePorts(n int) (taken ports, err error) {
 	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		one, err := port.New()
 		if err != nil {
+			taken.close()
 			return nil, err
 		}
-		defer listener.Close() // closed together
-		addrs = append(addrs, listener.Addr().String())
+		taken = append(taken, one)
 	}
-	return addrs, nil
+	return taken, nil
 }
 
-func port(addr string) string {
+func (p ports) close() {
+	for _, one := range p {
+		one.Close()
+	}
+}
+
+func portOf(addr string) string {
 	_, port, _ := net.SplitHostPort(addr)
 	return port
 }

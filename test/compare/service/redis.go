@@ -35,12 +35,12 @@ func newRedis(ctx context.Context, clock bool, args ...string) (*redisServer, er
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(1)
+	ports, err := takePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	s := &redisServer{process: process{dir: dir}, addr: ports[0]}
-	s.command = append([]string{binary, "--port", port(s.addr), "--bind", "127.0.0.1", "--dir", dir, "--save", "",
+	s := &redisServer{process: process{dir: dir, ports: ports}, addr: ports[0].Addr()}
+	s.command = append([]string{binary, "--port", portOf(s.addr), "--bind", "127.0.0.1", "--dir", dir, "--save", "",
 		"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0"}, args...)
 	s.admin = redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true})
 	if clock {
@@ -89,6 +89,7 @@ func (s *redisServer) Requests(ctx context.Context) (int64, error) {
 
 func (s *redisServer) Close() error {
 	s.kill()
+	s.ports.close()
 	return errors.Join(s.admin.Close(), os.RemoveAll(s.dir))
 }
 
@@ -112,7 +113,7 @@ func startRedis(ctx context.Context, o Options) (Service, error) {
 		return s, nil
 	}
 	if s.link, err = NewLink(func() string { return master.addr }); err == nil {
-		s.replica, err = newRedis(ctx, false, "--replicaof", "127.0.0.1 "+port(s.link.Addr()))
+		s.replica, err = newRedis(ctx, false, "--replicaof", "127.0.0.1 "+portOf(s.link.Addr()))
 	}
 	if err == nil {
 		err = await(ctx, func() error { return s.replicated(ctx) })

@@ -33,11 +33,12 @@ func (s *sqlServer) data() string { return filepath.Join(s.dir, "data") }
 
 // newSQL makes the folder of a server.
 func newSQL(service, account string, dialect sqllock.Dialect, root string, clock bool) (s *sqlServer, err error) {
-	ports, err := freePorts(1)
+	ports, err := takePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	s = &sqlServer{service: service, dialect: dialect, addr: ports[0], process: process{account: account}}
+	s = &sqlServer{service: service, dialect: dialect, addr: ports[0].Addr(),
+		process: process{account: account, ports: ports}}
 	if s.dir, err = folder(service); err != nil {
 		return nil, err
 	}
@@ -181,6 +182,7 @@ const noSuchThread = 1094
 
 func (s *sqlServer) Close() (err error) {
 	s.kill()
+	s.ports.close()
 	for _, db := range []*sql.DB{s.root, s.admin} {
 		if db != nil {
 			err = errors.Join(err, db.Close())
@@ -224,7 +226,7 @@ func startMariaDB(ctx context.Context, o Options) (Service, error) {
 			"--skip-test-db")
 	}
 	s.command = []string{server, "--no-defaults", "--datadir=" + s.data(), "--bind-address=127.0.0.1",
-		"--port=" + port(s.addr), "--socket=" + s.dir + "/socket", "--pid-file=" + s.dir + "/pid",
+		"--port=" + portOf(s.addr), "--socket=" + s.dir + "/socket", "--pid-file=" + s.dir + "/pid",
 		"--innodb-flush-log-at-trx-commit=1", "--max-connections=300", "--skip-name-resolve"}
 	if err := s.create(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -298,7 +300,7 @@ func newPostgreSQL(o Options) (*sqlServer, error) {
 	s.install = func() error {
 		return s.run(initdb, "-D", s.data(), "-U", "docent", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	}
-	s.command = []string{server, "-D", s.data(), "-h", "127.0.0.1", "-p", port(s.addr), "-k", "",
+	s.command = []string{server, "-D", s.data(), "-h", "127.0.0.1", "-p", portOf(s.addr), "-k", "",
 		"-c", "max_connections=300"}
 	if o.Count {
 		s.command = append(s.command, "-c", "log_statement=all")
@@ -318,7 +320,7 @@ func (p *postgreSQL) replicate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := p.replica.run(backup, "-h", "127.0.0.1", "-p", port(p.link.Addr()), "-U", "docent",
+	if err := p.replica.run(backup, "-h", "127.0.0.1", "-p", portOf(p.link.Addr()), "-U", "docent",
 		"-D", p.replica.data(), "-R", "-c", "fast", "--no-sync"); err != nil {
 		return err
 	}
