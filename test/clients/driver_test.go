@@ -32,7 +32,7 @@ func TestDriver(t *testing.T) {
 
 const (
 	driverSession = 20 * time.Second
-	shortSession  = 4 * time.Second
+	shortSession  = 8 * time.Second
 	longSession   = time.Minute // longer than a restart of the server
 )
 

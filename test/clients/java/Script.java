@@ -8,7 +8,7 @@ import org.apache.curator.retry.RetryNTimes;
 /** Curator against a server: see the Go package beside this folder. */
 public final class Script {
     private static final int SESSION_MS = 20_000;
-    private static final int SHORT_SESSION_MS = 4_000;
+    private static final int SHORT_SESSION_MS = 8_000;
     private static final int LONG_SESSION_MS = 60_000;
     private static final List<CuratorFramework> clients = new ArrayList<>();
     private static String direct;

@@ -9,7 +9,7 @@ from clients import client, describe, proxied_client, session
 from control import ask, check, equal, failure, next_of, ok
 from watches import Events
 
-SHORT_SESSION = 4.0
+SHORT_SESSION = 8.0
 LONG_SESSION = 60.0  # longer than a restart of the server
 
 
