@@ -114,6 +114,7 @@ func TestClientLogsToSlog(t *testing.T) {
 	}
 	require.Contains(t, messages, "session established")
 	require.Contains(t, messages, "a line")
+	require.Contains(t, messages, "session closed")
 }
 
 type writerFunc func([]byte) (int, error)

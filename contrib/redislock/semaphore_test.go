@@ -14,16 +14,15 @@ import (
 func TestPermits(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, opts *redis.Options, direct *redis.Client) {
+		opts.ReadTimeout = time.Minute // a script that is sent again takes another token
 		const permits = 3
 		var holds []*recipes.Hold
 		var clients []*redislock.Lock
-		var tokens []int64
 		for i := range permits {
 			clients = append(clients, newSemaphore(t, newClient(t, opts), "exports", permits))
 			holds = append(holds, acquire(t, clients[i]))
-			tokens = append(tokens, holds[i].Token())
+			require.Equal(t, int64(i+1), holds[i].Token())
 		}
-		require.IsIncreasing(t, tokens)
 		for _, sem := range clients {
 			_, err := sem.TryAcquire(bounded(t))
 			require.ErrorIs(t, err, recipes.ErrNotAcquired)
